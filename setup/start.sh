@@ -1,0 +1,11 @@
+#!/bin/sh
+# Runs the agent of this checkout, after getting what it needs; its arguments are the agent's.
+# FAIRLEAD_NO_INSTALL=1 forbids installing anything. Without a container engine the agent runs all the same, degraded.
+set -eu
+ROOT=$(cd "$(dirname "$0")/.." && pwd -P)
+. "$ROOT/setup/lib.sh"
+
+need_javascript
+{ need_engine && need_compose; } || say "starting without: what needs it will answer 503 until it is there"
+export NODE_COMPILE_CACHE="$ROOT/.cache/node"
+exec "$NODE" "$ROOT/src/main.ts" "$@"

@@ -1,0 +1,154 @@
+// The wiring of the agent, read top to bottom; it closes in reverse.
+
+import { readFileSync } from 'node:fs'
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
+import { engineAddress } from './adapters/container-engine/address.ts'
+import { openEngine } from './adapters/container-engine/engine.ts'
+import { mirrorEngine } from './adapters/container-engine/mirror.ts'
+import type { LoadedConfig } from './config.ts'
+import { Door } from './core/door.ts'
+import { EventBus } from './core/event.ts'
+import { checkOperations, type Operation, type ReaderFactories } from './core/operation.ts'
+import { type AnyTable, recordKinds } from './core/record.ts'
+import type { World } from './core/step.ts'
+import { apiKeyReader, apiKeys } from './features/apikeys/index.ts'
+import { auditCleanupStep, auditReader, removeBefore } from './features/audit/index.ts'
+import { authReader, Identity } from './features/auth/index.ts'
+import { deploymentReader } from './features/deployments/index.ts'
+import { operations as allOperations } from './features/index.ts'
+import { cancelJob, jobReader } from './features/jobs/index.ts'
+import { planDiscardStep, planReader } from './features/plans/index.ts'
+import { Configuration, settingsReader, writeConfiguration } from './features/settings/index.ts'
+import { systemReader } from './features/system/index.ts'
+import { assignments, userReader, users } from './features/users/index.ts'
+import { docsPage, serveDocs } from './http/docs.ts'
+import { openApiOf } from './http/openapi.ts'
+import { httpServer } from './http/server.ts'
+import { Database } from './store/database.ts'
+import { openVault } from './store/vault.ts'
+
+export const version: string = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version
+
+export interface AgentOptions {
+  loaded: Pick<LoadedConfig, 'config' | 'file' | 'fromEnv'>
+  env: NodeJS.ProcessEnv
+  log: FastifyBaseLogger
+  startedAt?: number
+  /** For tests: a feature beside those of the product, and answers checked against their schemas. */
+  extra?: { operations: readonly Operation[]; kinds: readonly unknown[]; tables?: readonly AnyTable[] }
+  checkAnswers?: boolean
+}
+
+export interface Agent {
+  app: FastifyInstance
+  door: Door
+  db: Database
+  configuration: Configuration
+  close(): Promise<void>
+}
+
+const STOP_LIMIT_MS = 10_000
+const HOUR_MS = 3_600_000
+
+export async function openAgent(options: AgentOptions): Promise<Agent> {
+  const { loaded, env, log, extra, startedAt = performance.now() } = options
+  const { config } = loaded
+  const events = new EventBus()
+  const configuration = new Configuration(loaded, env, events)
+  const settings = () => configuration.current
+
+  const db = Database.open(config.data_path)
+  const vault = openVault(config.data_path, db)
+  const identity = new Identity(db, vault, () => ({
+    apiKeys: settings().auth.api_keys,
+    jwtSecret: settings().auth.jwt_secret || undefined,
+    tokenTtl: settings().auth.token_ttl,
+  }))
+  const engine = openEngine(engineAddress(config.engine.socket, env))
+  const mirror = mirrorEngine(engine)
+
+  const operations = [...allOperations, ...(extra?.operations ?? [])]
+  checkOperations(operations)
+  const openapi = lazily(() => openApiOf(operations, version))
+  const authEnabled = () => settings().auth.enabled
+
+  const readers: ReaderFactories = {
+    auth: () => authReader(identity, authEnabled),
+    users: viewer => userReader(db, viewer),
+    apikeys: viewer => apiKeyReader(db, viewer),
+    audit: viewer => auditReader(db, viewer),
+    plans: viewer => planReader(door, viewer),
+    jobs: viewer => jobReader(db, door, viewer),
+    settings: viewer => settingsReader(configuration, viewer),
+    deployments: viewer => deploymentReader(config.deployments_path, viewer),
+    system: () => system,
+  }
+  const system = systemReader({ version, startedAt, dataPath: config.data_path, engine: () => mirror, openapi, docs: docsPage })
+  const world: World = { db, configuration, jobs: { cancel: (id, reason) => door.cancel(id, reason) } }
+  const tables = [users, assignments, apiKeys, ...(extra?.tables ?? [])] as unknown as AnyTable[]
+  const kinds = [...recordKinds(tables, db), auditCleanupStep, planDiscardStep, cancelJob, writeConfiguration, ...(extra?.kinds ?? [])]
+  const door: Door = new Door({
+    db,
+    vault,
+    operations,
+    kinds,
+    world,
+    readers,
+    events,
+    planLifetimeSeconds: () => settings().plans.ttl_seconds,
+    refresh: actor => identity.refresh(actor),
+    report: (message, details) => log.warn(details, message),
+    checkAnswers: options.checkAnswers ?? false,
+  })
+  await door.recover()
+
+  const sweep = () => {
+    door.sweep(new Date(Date.now() - settings().jobs.retention_days * 24 * HOUR_MS))
+    void removeBefore(db, new Date(Date.now() - settings().audit.retention_days * 24 * HOUR_MS)).catch(error => log.warn(error))
+  }
+  const sweeping = setInterval(sweep, HOUR_MS).unref()
+
+  const { tls } = config.api
+  const app = httpServer({
+    door,
+    operations,
+    log,
+    identify: token => identity.identify(token),
+    authEnabled,
+    settings: {
+      maxBodyBytes: config.api.max_body_bytes,
+      trustProxy: config.api.trust_proxy,
+      cors: () => ({ enabled: settings().api.enable_cors, origins: settings().api.allowed_origins }),
+      ...(tls.cert && tls.key ? { tls: { cert: readFileSync(tls.cert, 'utf8'), key: readFileSync(tls.key, 'utf8') } } : {}),
+    },
+  })
+  serveDocs(app)
+
+  let closing: Promise<void> | undefined
+  const close = async () => {
+    clearInterval(sweeping)
+    await Promise.all([app.close(), door.close(STOP_LIMIT_MS)])
+    await mirror.close()
+    engine.close()
+    identity.close()
+    db.close()
+  }
+  return {
+    app,
+    door,
+    db,
+    configuration,
+    close: () => {
+      closing ??= close()
+      return closing
+    },
+  }
+}
+
+function lazily<T>(make: () => T): () => T {
+  let made: T | undefined
+  return () => {
+    made ??= make()
+    return made
+  }
+}

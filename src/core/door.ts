@@ -1,0 +1,575 @@
+// The one door through which an operation happens: permission, validation, scope, lock, decide, plan or perform, reply.
+
+import { randomBytes } from 'node:crypto'
+import type { Readable } from 'node:stream'
+import type { Database } from '../store/database.ts'
+import type { Vault } from '../store/vault.ts'
+import { Audit, type Origin } from './audit.ts'
+import { canonical, etagOf, matches } from './canonical.ts'
+import type { EventBus } from './event.ts'
+import { asFailure, Failure, fail } from './failure.ts'
+import { freshFrom } from './fresh.ts'
+import { Claim, Idempotency } from './idempotency.ts'
+import { Locks } from './lock.ts'
+import {
+  type ApplyOperation,
+  type Ask,
+  type Command,
+  type Download,
+  type DownloadOperation,
+  type FollowOperation,
+  type Operation,
+  type Query,
+  type RawInput,
+  type ReaderFactories,
+  readInput,
+  Streamed,
+  type Viewer,
+} from './operation.ts'
+import { type Actor, requireAccess, requireScope, type Scope } from './permission.ts'
+import { actorOf, type FileSeen, type PlanRow, Plans } from './plan.ts'
+import { isPaged, isValid, redact, validationErrors } from './schema.ts'
+import { isRecordStep } from './record.ts'
+import { type Run, Runs } from './run.ts'
+import { Runner, type RunEvent, storeFailure } from './runner.ts'
+import { Kinds, type Results, type Step, type World } from './step.ts'
+
+/** One call of an operation, by whatever way it came. */
+export interface Call {
+  actor: Actor
+  raw: RawInput
+  origin: Origin
+  method: string
+  /** The path as it was asked for, parameters filled in. */
+  path: string
+  plan?: boolean
+  respondAsync?: boolean
+  idempotencyKey?: string | undefined
+  ifMatch?: string | undefined
+  upload?: Readable | undefined
+  onEvent?: ((event: RunEvent) => void) | undefined
+}
+
+export interface Answer {
+  status: number
+  body: object
+  /** For questions: what `If-Match` compares. */
+  revision?: string | undefined
+}
+
+export interface DoorParts {
+  db: Database
+  vault: Vault
+  operations: readonly Operation[]
+  kinds: readonly unknown[]
+  world: World
+  readers: ReaderFactories
+  events: EventBus
+  planLifetimeSeconds: () => number
+  /** The same actor with the rights he has now. */
+  refresh: (actor: Actor) => Actor
+  report: (message: string, details: object) => void
+  /** In tests every answer is checked against its schema. */
+  checkAnswers: boolean
+}
+
+const LOCK_LIMIT_MS = 10_000
+
+export class Door {
+  readonly operations: ReadonlyMap<string, Operation>
+  readonly plans: Plans
+  readonly runs: Runs
+  readonly kinds: Kinds
+  readonly #parts: DoorParts
+  readonly #audit: Audit
+  readonly #locks = new Locks()
+  readonly #idempotency: Idempotency
+  readonly #runner: Runner
+  readonly #asks: new (viewer: Viewer, ask: Pick<Ask, 'actor' | 'fresh' | 'signal'>) => Ask
+  readonly #questions: ReadonlyMap<string, Query>
+  readonly #active = new Map<string, { cancel: AbortController; ended: Promise<void> }>()
+
+  constructor(parts: DoorParts) {
+    this.#parts = parts
+    this.operations = new Map(parts.operations.map(operation => [operation.id, operation]))
+    this.plans = new Plans(parts.db, parts.vault, parts.planLifetimeSeconds)
+    this.runs = new Runs(parts.db, parts.vault)
+    this.kinds = new Kinds(parts.kinds)
+    this.#audit = new Audit(parts.db)
+    this.#idempotency = new Idempotency(parts.db, parts.vault)
+    this.#runner = new Runner(parts.db, this.runs, this.kinds, parts.world)
+    this.#asks = askClass(parts.readers)
+    const questions = parts.operations.filter(operation => operation.kind === 'query')
+    this.#questions = new Map(questions.filter(({ http }) => http.method === 'GET').map(one => [one.http.path, one]))
+  }
+
+  async answer(operation: Query | Command | ApplyOperation, call: Call): Promise<Answer> {
+    if (operation.kind === 'query') return this.#question(operation, call)
+    const startedAt = performance.now()
+    let planned: PlanRow | undefined
+    try {
+      requireAccess(call.actor, operation.permission)
+      const input = readInput(operation, call.raw)
+      requireScope(call.actor, operation.scope?.(input as never) ?? [])
+      if (call.plan && (operation.kind === 'apply' || operation.plannable === false)) {
+        fail('VALIDATION_FAILED', 'This operation has no plan mode: it changes nothing that could be previewed.', [
+          { path: 'plan', message: 'is not possible here' },
+        ])
+      }
+      return await this.#once(call, operation, async claim => {
+        if (operation.kind === 'command') return this.#change(operation, call, input, startedAt, claim)
+        planned = this.#visiblePlan(call.actor, operation.plan(input as never))
+        return this.#applyPlan(planned, call, startedAt, claim)
+      })
+    } catch (thrown) {
+      const failure = storeFailure(thrown)
+      const about = planned ? this.operations.get(planned.operation) : operation
+      this.#auditRefusal(about as Command | ApplyOperation, call, failure, startedAt, planned)
+      throw failure
+    }
+  }
+
+  /** Opens a download after the same checks. */
+  async download(operation: DownloadOperation, call: Call): Promise<Download> {
+    const input = this.#admit(operation, call)
+    return operation.open(this.#ask(call.actor, []), input as never)
+  }
+
+  /** Opens a follow; the caller ends it through the signal. */
+  async follow(operation: FollowOperation, call: Call, signal: AbortSignal): Promise<AsyncIterable<object>> {
+    const input = this.#admit(operation, call)
+    return operation.open(this.#ask(call.actor, [], undefined, signal), input as never)
+  }
+
+  /** The checks alone, for a follow whose caller's rights may have changed. */
+  admits(operation: FollowOperation, call: Call): boolean {
+    try {
+      this.#admit(operation, call)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  /** Ends a run and waits until what it had done is undone. */
+  async cancel(id: string, reason: string): Promise<boolean> {
+    const active = this.#active.get(id)
+    if (!active) return false
+    active.cancel.abort(new Failure('CONFLICT', reason))
+    await active.ended
+    return true
+  }
+
+  isActive(id: string): boolean {
+    return this.#active.has(id)
+  }
+
+  /** At start-up: no run has a living owner. Each is finished or undone, and reported. */
+  async recover(): Promise<number> {
+    const left = this.runs.unfinished()
+    for (const { run, stored } of left) {
+      const startedAt = performance.now()
+      const { finished, undone } = await this.#runner.recover(run, stored).catch(thrown => ({
+        finished: false,
+        undone: { failed: [{ step: run.action, error: asFailure(thrown).message }], untouched: false },
+      }))
+      const words = finished
+        ? 'The agent was stopped in the middle; the rest was done at its next start.'
+        : undone.untouched
+          ? 'The agent was stopped in the middle of something that cannot be undone.'
+          : undone.failed.length > 0
+            ? `The agent was stopped in the middle; not everything could be undone: ${undone.failed.map(one => one.step).join(', ')}.`
+            : 'The agent was stopped in the middle; what had been done was undone.'
+      this.#parts.db.transaction(() => {
+        if (!finished) this.runs.finish(run.id, 'failed', words)
+        if (run.planId && finished) this.plans.applied(run.planId)
+        this.#audit.write({
+          actor: run.actor,
+          action: run.action,
+          resource: run.resource,
+          status: finished ? 200 : 500,
+          startedAt,
+          origin: run.origin,
+          details: { run: run.id, interrupted: true, message: words, ...(undone.failed.length > 0 ? { not_undone: undone.failed } : {}) },
+        })
+      })
+      this.#parts.report('a run was interrupted by the last stop', { run: run.id, action: run.action, outcome: words })
+    }
+    this.plans.interrupted()
+    return left.length
+  }
+
+  /** Waits for the runs under way, and cancels those that take longer. */
+  async close(limitMs: number): Promise<void> {
+    const all = Promise.all([...this.#active.values()].map(one => one.ended))
+    const inTime = await Promise.race([all.then(() => true), new Promise<false>(done => setTimeout(done, limitMs, false).unref())])
+    if (inTime) return
+    for (const id of this.#active.keys()) void this.cancel(id, 'The agent is being stopped.')
+    await all
+  }
+
+  /** Forgets what has served its time. */
+  sweep(keepRunsSince: Date): void {
+    this.plans.sweep()
+    this.#idempotency.sweep()
+    this.runs.forget(keepRunsSince)
+  }
+
+  /** A plan is seen by its maker, by administrators, and by those who may read its resource. */
+  seesPlan(actor: Actor, row: PlanRow): boolean {
+    if (actor.role === 'admin' && actor.deployments === 'all') return true
+    const maker = JSON.parse(row.created_by) as Pick<Actor, 'type' | 'id'>
+    if (maker.type === actor.type && maker.id === actor.id) return true
+    const operation = this.operations.get(row.operation)
+    if (!operation || !mayRead(actor, operation)) return false
+    const deployments = JSON.parse(row.deployments) as string[]
+    return actor.deployments === 'all' || deployments.every(name => (actor.deployments as ReadonlyMap<string, unknown>).has(name))
+  }
+
+  /** What lists and details say, for actors who are not in the middle of a call. */
+  askAs(actor: Actor): Ask {
+    return this.#ask(actor, [])
+  }
+
+  async #question(operation: Query, call: Call): Promise<Answer> {
+    const input = this.#admit(operation, call)
+    const output = await operation.read(this.#ask(call.actor, []), input as never)
+    this.#check(operation, output)
+    const revision = operation.revision?.(output as never)
+    return { status: 200, body: envelope(operation, output, 'OK'), revision }
+  }
+
+  #admit(operation: Operation, call: Call): unknown {
+    requireAccess(call.actor, operation.permission)
+    const input = readInput(operation, call.raw)
+    requireScope(call.actor, operation.scope?.(input as never) ?? [])
+    return input
+  }
+
+  /** Around every mutation: the idempotency key, whose first answer is kept. */
+  async #once(call: Call, operation: Operation, work: (claim: Claim | undefined) => Promise<Answer>): Promise<Answer> {
+    if (call.idempotencyKey === undefined) return work(undefined)
+    const { type, id } = call.actor
+    const scope = canonical([type, id, call.method, call.path, call.idempotencyKey])
+    const kept = this.#idempotency.begin(scope, canonical([call.raw.query, call.raw.body, call.plan ?? false]))
+    if (!(kept instanceof Claim)) return { status: kept.status, body: kept.body as object }
+    try {
+      const answer = await work(kept)
+      kept.keep(answer.status, redactAnswer(operation, answer.body))
+      return answer
+    } catch (thrown) {
+      const failure = storeFailure(thrown)
+      if (failure.status < 500 && failure.code !== 'BUSY') kept.keep(failure.status, failure.body())
+      throw failure
+    } finally {
+      kept.release()
+    }
+  }
+
+  async #change(command: Command, call: Call, input: unknown, startedAt: number, claim: Claim | undefined): Promise<Answer> {
+    if (call.plan) return this.#makePlan(command, call, input, startedAt)
+    const change: Changing = { command, call, input, startedAt, claim, seed: randomBytes(32), planned: undefined, run: Runs.newId() }
+    if (!call.respondAsync) return this.#perform(change, false)
+    // Refusals come at once, as in a plan; the work itself then decides again under its locks.
+    await this.#decide(change)
+    return this.#inBackground(change)
+  }
+
+  #inBackground(change: Changing): Answer {
+    const { command, call } = change
+    this.runs.insert(this.#runOf(change, [], true), 'pending')
+    const cancel = new AbortController()
+    const ended = this.#perform(change, true, cancel).then(
+      answer => this.runs.keepAnswer(change.run, answer.status, redactAnswer(command, answer.body)),
+      thrown => {
+        const failure = this.#releasePlan(change, thrown)
+        if (this.runs.row(change.run)?.completed_at === null) this.runs.finish(change.run, cancel.signal.aborted ? 'cancelled' : 'failed', failure.message)
+        this.runs.keepAnswer(change.run, failure.status, failure.body())
+        this.#auditRefusal(command, call, failure, change.startedAt, change.planned)
+        if (failure.code === 'INTERNAL') this.#parts.report('a job failed', { run: change.run, cause: String(failure.cause) })
+      },
+    )
+    this.#active.set(change.run, { cancel, ended: ended.finally(() => this.#active.delete(change.run)) })
+    return { status: 201, body: { job_id: change.run, message: `${command.summary}: started as a job.` } }
+  }
+
+  /** Lock, decide, perform, reply. */
+  async #perform(change: Changing, isJob: boolean, cancel = new AbortController()): Promise<Answer> {
+    const { command, call, input } = change
+    const holder = `${command.action} (${change.run})`
+    const held = await this.#locks.take(command.locks?.(input as never) ?? [], holder, isJob ? 3_600_000 : LOCK_LIMIT_MS, cancel.signal)
+    const ended = Promise.withResolvers<void>()
+    if (!isJob) this.#active.set(change.run, { cancel, ended: ended.promise })
+    try {
+      await this.#requireMatch(command, call)
+      const decided = await this.#decide(change, cancel.signal).catch(thrown => this.#refusedAgain(change, thrown))
+      if (change.planned) this.plans.requireSame(change.planned, decided.steps, decided.changes, decided.files)
+      change.begun = true
+      const results = await this.#runner.perform(this.#runOf(change, decided.steps, isJob), {
+        signal: cancel.signal,
+        upload: call.upload,
+        ...(call.onEvent ? { onEvent: call.onEvent } : {}),
+        commit: results => this.#commit(change, decided, results),
+      })
+      this.#tellOf(change, decided.steps)
+      return await this.#reply(change, decided.actor, results)
+    } finally {
+      held.release()
+      ended.resolve()
+      if (!isJob) this.#active.delete(change.run)
+    }
+  }
+
+  async #decide(change: Changing, signal?: AbortSignal): Promise<Decision> {
+    const { command, call, input, seed } = change
+    const files: FileSeen[] = []
+    const decided = await command.decide(this.#ask(call.actor, files, seed, signal), input as never)
+    const steps = Array.isArray(decided) ? decided : decided.steps
+    this.kinds.check(steps)
+    return { steps, actor: Array.isArray(decided) ? call.actor : decided.actor, changes: this.kinds.describe(steps), files }
+  }
+
+  /** What could be planned and is refused now: the world has moved, so the plan is stale. */
+  #refusedAgain(change: Changing, thrown: unknown): never {
+    const failure = storeFailure(thrown)
+    if (!change.planned || failure.status >= 500 || failure.code === 'FORBIDDEN') throw failure
+    this.plans.obsolete(change.planned.id, [{ type: change.planned.resource_type, id: change.planned.resource_id, reason: failure.message }])
+  }
+
+  #commit(change: Changing, decided: Decision, results: Results): void {
+    const { command, call, input, planned, claim } = change
+    this.#audit.write({
+      actor: decided.actor,
+      action: command.action,
+      resource: { type: command.resource.type, id: text(command.resource.id?.(input as never, results)) },
+      status: command.http.status ?? 200,
+      startedAt: change.startedAt,
+      origin: call.origin,
+      details: { changes: decided.changes, ...(planned ? { plan: planned.id } : {})},
+    })
+    if (planned) this.plans.applied(planned.id)
+    claim?.done()
+  }
+
+  #tellOf(change: Changing, steps: readonly Step[]): void {
+    const areas = new Set(steps.filter(isRecordStep).map(step => (step.data as { area: string }).area))
+    if (areas.size > 0) this.#parts.events.emit('records.changed', { areas })
+    const { command, input } = change
+    const deployment = command.scope?.(input as never)[0]?.deployment ?? null
+    this.#parts.events.emit('run.finished', { id: change.run, action: command.action, deployment, ok: true })
+  }
+
+  async #reply(change: Changing, actor: Actor, results: Results): Promise<Answer> {
+    const { command, input, seed, planned } = change
+    const now = actor.type === 'system' ? actor : this.#parts.refresh(actor)
+    const output = (await command.reply?.(this.#ask(now, [], seed), input as never, results)) ?? null
+    this.#check(command, output)
+    const body = envelope(command, output, command.message ?? `${command.summary}: done.`)
+    if (planned) Object.assign(body, { plan: this.plans.shown(this.plans.row(planned.id)) })
+    return { status: command.http.status ?? 200, body }
+  }
+
+  async #makePlan(command: Command, call: Call, input: unknown, startedAt: number): Promise<Answer> {
+    await this.#requireMatch(command, call)
+    const change: Changing = { command, call, input, startedAt, claim: undefined, seed: randomBytes(32), planned: undefined, run: Runs.newId() }
+    const decided = await this.#decide(change)
+    const { params, query, body } = call.raw
+    const scopes: Scope[] = command.scope?.(input as never) ?? []
+    const shownInput = redact(command.input, { ...query, ...(body as object) }) as Record<string, unknown>
+    const pick = (source: object | undefined) => Object.fromEntries(Object.keys(source ?? {}).map(key => [key, shownInput[key]]))
+    return this.#parts.db.transaction(() => {
+      const plan = this.plans.create({
+        id: change.run,
+        command,
+        actor: call.actor,
+        resourceId: text(command.resource.id?.(input as never, {})),
+        deployments: scopes.map(scope => scope.deployment),
+        request: { method: call.method, path: call.path, query: pick(query), body: body === undefined ? null : pick(body as object) },
+        sealed: { raw: { params, query, body }, seed: change.seed.toString('base64'), url: call.path },
+        steps: decided.steps,
+        changes: decided.changes,
+        files: decided.files,
+      })
+      this.#audit.write({
+        actor: call.actor,
+        action: 'plan.create',
+        resource: { type: 'plan', id: plan.id },
+        status: 200,
+        startedAt,
+        origin: call.origin,
+        details: { action: command.action, resource: plan.resource, summary: plan.summary },
+      })
+      const total = decided.changes.length
+      const message = total === 0 ? 'Nothing would change.' : `${total} change${total === 1 ? '' : 's'} planned; nothing was done.`
+      return { status: 200, body: { data: plan, message } }
+    })
+  }
+
+  async #applyPlan(row: PlanRow, call: Call, startedAt: number, claim: Claim | undefined): Promise<Answer> {
+    const command = this.operations.get(row.operation)
+    if (command?.kind !== 'command') return fail('PLAN_STALE', 'The operation of this plan no longer exists. Make a new plan.')
+    requireAccess(call.actor, command.permission)
+    this.plans.take(row, call.actor)
+    const sealed = this.plans.unsealed(row)
+    const own: Call = { ...call, raw: sealed.raw, ifMatch: undefined }
+    const change: Changing = { command, call: own, input: {}, startedAt, claim, seed: Buffer.from(sealed.seed, 'base64'), planned: row, run: Runs.newId() }
+    try {
+      change.input = readInput(command, own.raw)
+      requireScope(call.actor, command.scope?.(change.input as never) ?? [])
+      return call.respondAsync ? this.#inBackground(change) : await this.#perform(change, false)
+    } catch (thrown) {
+      throw this.#releasePlan(change, thrown)
+    }
+  }
+
+  /** A refusal before the first step leaves the plan as it was; a failure in the middle ends it. */
+  #releasePlan(change: Changing, thrown: unknown): Failure {
+    const failure = storeFailure(thrown)
+    if (change.planned) this.plans.release(change.planned.id, change.begun ? failure.message : null)
+    return failure
+  }
+
+  #visiblePlan(actor: Actor, id: string): PlanRow {
+    const row = this.plans.row(id)
+    return this.seesPlan(actor, row) ? row : fail('NOT_FOUND', `There is no plan "${id}".`)
+  }
+
+  /** The version of a record is the ETag of the question at the same path. */
+  async #requireMatch(command: Command, call: Call): Promise<void> {
+    if (call.ifMatch === undefined) return
+    const question = this.#questions.get(command.http.path)
+    const refuse = (why: string): never => fail('PRECONDITION_FAILED', `If-Match does not hold: ${why}. Read it again and repeat the change.`)
+    if (!question) return call.ifMatch.trim() === '*' ? undefined : refuse('this has no version to compare with')
+    const query = Object.fromEntries(Object.entries(call.raw.query).filter(([name]) => question.fields.query.has(name)))
+    const { body, revision } = await this.#question(question, { ...call, raw: { params: call.raw.params, query, body: undefined } })
+    if (!matches(call.ifMatch, etagOf(JSON.stringify(body), revision))) refuse('it was changed meanwhile')
+  }
+
+  #runOf(change: Changing, steps: Step[], isJob: boolean): Run {
+    const { command, call, input } = change
+    return {
+      id: change.run,
+      operation: command.id,
+      action: command.action,
+      resource: { type: command.resource.type, id: text(command.resource.id?.(input as never, {})) },
+      deployment: command.scope?.(input as never)[0]?.deployment ?? null,
+      actor: actorOf(call.actor),
+      origin: call.origin,
+      isJob,
+      planId: change.planned?.id ?? null,
+      steps,
+    }
+  }
+
+  #auditRefusal(operation: Command | ApplyOperation, call: Call, failure: Failure, startedAt: number, planned?: PlanRow): void {
+    const command = operation.kind === 'command' ? operation : undefined
+    const guessed = planned ? planned.resource_id : refusedId(command, call)
+    try {
+      this.#audit.write({
+        actor: call.actor,
+        action: command?.action ?? 'plan.apply',
+        resource: { type: command?.resource.type ?? 'plan', id: guessed },
+        status: failure.status,
+        startedAt,
+        origin: call.origin,
+        details: { code: failure.code, error: failure.message, ...(planned ? { plan: planned.id } : {}), ...(call.plan ? { planned: true } : {}) },
+      })
+    } catch (thrown) {
+      this.#parts.report('an audit event could not be written', { action: command?.action, cause: String(thrown) })
+    }
+  }
+
+  #ask(actor: Actor, files: FileSeen[], seed: Buffer = Buffer.alloc(0), signal = new AbortController().signal): Ask {
+    const noteFile = (path: string, sha256: string | null) => {
+      if (!files.some(file => file.path === path)) files.push({ path, sha256 })
+    }
+    return new this.#asks({ actor, noteFile }, { actor, fresh: freshFrom(seed), signal })
+  }
+
+  #check(operation: Query | Command, output: unknown): void {
+    if (!this.#parts.checkAnswers) return
+    const plain = JSON.parse(JSON.stringify(output ?? null))
+    if (output instanceof Streamed || isValid(operation.output, plain)) return
+    const [fault] = validationErrors(operation.output, plain)
+    throw new Error(`${operation.id} answered outside its schema: ${fault?.path} ${fault?.message}`)
+  }
+}
+
+interface Changing {
+  command: Command
+  call: Call
+  input: unknown
+  startedAt: number
+  claim: Claim | undefined
+  seed: Buffer
+  planned: PlanRow | undefined
+  run: string
+  begun?: boolean
+}
+
+interface Decision {
+  steps: Step[]
+  actor: Actor
+  changes: ReturnType<Kinds['describe']>
+  files: FileSeen[]
+}
+
+/** One class for all asks of an agent: a reader is made when it is first used, bound to the actor. */
+function askClass(factories: ReaderFactories) {
+  class Asking {
+    readonly actor: Actor
+    readonly fresh: Ask['fresh']
+    readonly signal: AbortSignal
+    readonly viewer: Viewer
+    readonly made: Record<string, unknown> = {}
+
+    constructor(viewer: Viewer, ask: Pick<Ask, 'actor' | 'fresh' | 'signal'>) {
+      this.viewer = viewer
+      this.actor = ask.actor
+      this.fresh = ask.fresh
+      this.signal = ask.signal
+    }
+  }
+  for (const [name, factory] of Object.entries(factories as Record<string, (viewer: Viewer) => unknown>)) {
+    Object.defineProperty(Asking.prototype, name, {
+      get(this: Asking) {
+        this.made[name] ??= factory(this.viewer)
+        return this.made[name]
+      },
+    })
+  }
+  return Asking as unknown as new (viewer: Viewer, ask: Pick<Ask, 'actor' | 'fresh' | 'signal'>) => Ask
+}
+
+function envelope(operation: Query | Command, output: unknown, message: string): object {
+  if (operation.http.bare) return output as object
+  if (isPaged(operation.output)) return { ...(output as object), message }
+  return { data: output, message }
+}
+
+/** An answer as it may be kept: what was shown once is not shown again. */
+function redactAnswer(operation: Operation, body: object): object {
+  if (operation.http.bare) return redact(operation.output, body) as object
+  const { data, ...rest } = body as { data?: unknown }
+  return { ...rest, ...(data === undefined ? {} : { data: redact(operation.output, data) }) }
+}
+
+function refusedId(command: Command | undefined, call: Call): string | null {
+  const { params, body } = call.raw
+  const first = Object.values(params)[0]
+  if (first !== undefined) return first.slice(0, 200)
+  try {
+    return text(command?.resource.id?.((body ?? {}) as never, {}))?.slice(0, 200) ?? null
+  } catch {
+    return null
+  }
+}
+
+function mayRead(actor: Actor, operation: Operation): boolean {
+  const { permission } = operation
+  if (permission === 'admin') return actor.role === 'admin'
+  if (permission === 'public' || permission === 'authenticated') return false
+  return actor.permissions.has(permission.replace(':write', ':read') as never)
+}
+
+const text = (id: string | number | null | undefined): string | null => (id === null || id === undefined ? null : String(id))

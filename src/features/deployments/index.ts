@@ -1,0 +1,3 @@
+// Deployments, as other areas see them.
+
+export { type DeploymentReader, deploymentReader } from './deployment.ts'

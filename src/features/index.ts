@@ -1,0 +1,22 @@
+// The list of operations, area by area: the table of contents of the API.
+
+import type { Operation } from '../core/operation.ts'
+import { apikeyOperations } from './apikeys/index.ts'
+import { auditOperations } from './audit/index.ts'
+import { authOperations } from './auth/index.ts'
+import { jobOperations } from './jobs/index.ts'
+import { planOperations } from './plans/index.ts'
+import { settingsOperations } from './settings/index.ts'
+import { systemOperations } from './system/index.ts'
+import { userOperations } from './users/index.ts'
+
+export const operations: readonly Operation[] = [
+  authOperations,
+  userOperations,
+  apikeyOperations,
+  auditOperations,
+  planOperations,
+  jobOperations,
+  settingsOperations,
+  systemOperations,
+].flatMap(area => Object.values(area) as Operation[])

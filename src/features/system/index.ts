@@ -1,0 +1,4 @@
+// The agent itself, as the wiring sees it.
+
+export * as systemOperations from './operations.ts'
+export { type SystemParts, type SystemReader, systemReader } from './system.ts'

@@ -1,0 +1,245 @@
+// The list of operations as HTTP routes: routing, then authentication, then the door; answers and errors in one form.
+
+import type { IncomingMessage, Server } from 'node:http'
+import { Readable } from 'node:stream'
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
+import { etagOf } from '../core/canonical.ts'
+import type { Answer, Call, Door } from '../core/door.ts'
+import { Failure, fail } from '../core/failure.ts'
+import { isMutation, type Method, type Operation, type RawInput, Streamed } from '../core/operation.ts'
+import { type Actor, system } from '../core/permission.ts'
+import { allowOrigin, type CorsSettings, hardenedHeaders } from './headers.ts'
+import { renderFailure, toFailure } from './errors.ts'
+import { answerWebsockets } from './websocket.ts'
+
+export interface HttpSettings {
+  maxBodyBytes: number
+  trustProxy: boolean
+  cors: () => CorsSettings
+  tls?: { cert: string; key: string }
+}
+
+export interface HttpParts {
+  door: Door
+  operations: readonly Operation[]
+  settings: HttpSettings
+  log: FastifyBaseLogger
+  /** The actor behind a token, with the rights he has now; a Failure for anybody else. */
+  identify(token: string): Actor | Promise<Actor>
+  /** With authentication off everybody is an administrator. */
+  authEnabled(): boolean
+}
+
+const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
+
+export function httpServer(parts: HttpParts): FastifyInstance {
+  const { door, operations, settings, log } = parts
+  let count = 0
+  const boot = Date.now().toString(36)
+  const app = Fastify({
+    loggerInstance: log,
+    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: () => `${boot}-${(count++).toString(36)}`,
+    bodyLimit: settings.maxBodyBytes,
+    trustProxy: settings.trustProxy,
+    routerOptions: { maxParamLength: 512, ignoreTrailingSlash: false },
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    frameworkErrors: (error, request, reply) => renderFailure(toFailure(error), request, reply as FastifyReply),
+    ...(settings.tls ? { https: settings.tls } : {}),
+  }) as unknown as FastifyInstance
+  const harden = hardenedHeaders(settings.tls !== undefined)
+
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, text, done) => {
+    if (text === '') return done(null, undefined)
+    try {
+      done(null, JSON.parse(text as string))
+    } catch (error) {
+      done(new Failure('INVALID_JSON', `The body is not valid JSON: ${jsonFault(error)}.`) as unknown as Error)
+    }
+  })
+  app.addHook('onRequest', (request, reply, next) => {
+    reply.headers(harden).header('x-request-id', request.id)
+    const { cors } = settings
+    if (request.headers.origin === undefined || !allowOrigin(cors(), request, reply)) next()
+  })
+  app.addHook('onResponse', (request, reply, next) => {
+    const actor = (request as { actor?: Actor }).actor
+    const line = { reqId: request.id, method: request.method, path: pathOf(request.url), status: reply.statusCode, ms: Math.round(reply.elapsedTime * 10) / 10, ip: request.ip, ...(actor ? { actor: actor.name } : {}) }
+    if (reply.statusCode >= 500) log.warn(line, 'request')
+    else log.info(line, 'request')
+    next()
+  })
+  app.setErrorHandler((error, request, reply) => renderFailure(toFailure(error), request, reply))
+  app.setNotFoundHandler((request, reply) => {
+    const failure = new Failure('NOT_FOUND', `There is nothing at ${pathOf(request.url)}. The operations are listed at /api/openapi.json.`)
+    renderFailure(failure, request, reply)
+  })
+
+  const authenticate = async (request: FastifyRequest) => {
+    const actor = await actorOf(parts, request.headers.authorization)
+    Object.assign(request, { actor })
+  }
+  const known = new Map<string, Set<string>>()
+  for (const operation of operations) {
+    const { method, path, also = [] } = operation.http
+    const methods = [method, ...also]
+    known.set(path, new Set([...(known.get(path) ?? []), ...methods]))
+    const open = operation.permission === 'public' || operation.kind === 'follow'
+    const handler = handlerOf(operation, door)
+    const route = { method: methods, url: path, handler, ...(open ? {} : { onRequest: authenticate }) }
+    if (!operation.http.upload) app.route(route)
+    else void app.register(async raw => {
+      raw.removeAllContentTypeParsers()
+      raw.addContentTypeParser('*', (_request, payload, done) => done(null, payload))
+      raw.route({ ...route, bodyLimit: Number.MAX_SAFE_INTEGER })
+    })
+  }
+  for (const [path, methods] of known) {
+    const allow = [...methods, ...(methods.has('GET') ? ['HEAD'] : [])].join(', ')
+    const others = [...METHODS.filter(method => !methods.has(method)), 'OPTIONS', ...(methods.has('GET') ? [] : ['HEAD'])]
+    app.route({
+      method: others,
+      url: path,
+      // Before the body is looked at, whatever it is.
+      onRequest: (request, reply) => {
+        reply.header('allow', allow)
+        renderFailure(new Failure('METHOD_NOT_ALLOWED', `${request.method} is not possible on ${pathOf(request.url)}; ${allow} is.`), request, reply)
+      },
+      handler: () => {},
+    })
+  }
+  answerWebsockets(app.server as Server, parts, (path, socket) => clientIp(settings.trustProxy, path, socket))
+  return app
+}
+
+/** Routing comes first, so this is asked only for what exists. */
+export async function actorOf(parts: Pick<HttpParts, 'identify' | 'authEnabled'>, header: string | undefined): Promise<Actor> {
+  if (!parts.authEnabled()) return system
+  const token = /^Bearer +(\S+)$/i.exec(header ?? '')?.[1]
+  return token === undefined ? fail('UNAUTHENTICATED', 'Authorization header required') : parts.identify(token)
+}
+
+export const pathOf = (url: string): string => url.split('?', 1)[0] as string
+
+function handlerOf(operation: Operation, door: Door) {
+  if (operation.kind === 'follow') {
+    return (request: FastifyRequest, reply: FastifyReply) => {
+      reply.header('upgrade', 'websocket')
+      renderFailure(new Failure('UPGRADE_REQUIRED', 'This path is a websocket: connect to it with ws:// or wss://.'), request, reply)
+      return reply
+    }
+  }
+  if (operation.kind === 'download') {
+    return async (request: FastifyRequest, reply: FastifyReply) => {
+      const { mediaType, filename, chunks } = await door.download(operation, callOf(operation, request))
+      if (filename) reply.header('content-disposition', `attachment; filename="${filename}"`)
+      return reply.type(mediaType).send(chunks instanceof Readable ? chunks : Readable.from(chunks, { objectMode: false }))
+    }
+  }
+  const cacheable = operation.kind === 'query' && operation.http.method === 'GET' && operation.permission !== 'public'
+  return async (request: FastifyRequest, reply: FastifyReply) => {
+    const call = callOf(operation, request)
+    const lines = isMutation(operation) && /\bapplication\/x-ndjson\b/.test(request.headers.accept ?? '') && !call.plan ? new Lines(reply) : undefined
+    if (lines) call.onEvent = event => lines.write(event)
+    try {
+      const answer = await door.answer(operation, call)
+      if (lines?.open) return lines.end(answer.status, answer.body)
+      return send(request, reply, answer, cacheable)
+    } catch (thrown) {
+      if (!lines?.open) throw thrown
+      const failure = toFailure(thrown)
+      return lines.end(failure.status, failure.body())
+    }
+  }
+}
+
+function callOf(operation: Operation, request: FastifyRequest): Call {
+  const query = { ...(request.query as Record<string, unknown>) }
+  const call: Call = {
+    actor: (request as { actor?: Actor }).actor ?? system,
+    raw: { params: request.params as Record<string, string>, query, body: operation.http.upload ? undefined : request.body } satisfies RawInput,
+    origin: { requestId: request.id, clientIp: request.ip, userAgent: request.headers['user-agent']?.slice(0, 300) ?? null },
+    method: request.method === 'HEAD' ? 'GET' : request.method,
+    path: pathOf(request.url),
+  }
+  if (!isMutation(operation)) return call
+  if (query.plan !== undefined) {
+    if (query.plan !== 'true' && query.plan !== 'false') {
+      fail('VALIDATION_FAILED', '`plan` must be true or false.', [{ path: 'plan', message: 'must be true or false' }])
+    }
+    call.plan = query.plan === 'true'
+    delete query.plan
+  }
+  const key = request.headers['idempotency-key']
+  if (typeof key === 'string') call.idempotencyKey = key
+  if (request.headers['if-match'] !== undefined) call.ifMatch = request.headers['if-match']
+  call.respondAsync = /\brespond-async\b/.test(String(request.headers.prefer ?? ''))
+  if (operation.http.upload) call.upload = request.body as Readable
+  return call
+}
+
+function send(request: FastifyRequest, reply: FastifyReply, answer: Answer, cacheable: boolean): FastifyReply {
+  const { data } = answer.body as { data?: unknown }
+  if (data instanceof Streamed) return reply.type('application/json; charset=utf-8').send(Readable.from(jsonParts(data, answer.body), { objectMode: false }))
+  const text = JSON.stringify(answer.body)
+  reply.code(answer.status).type('application/json; charset=utf-8')
+  if (!cacheable) return reply.header('cache-control', 'no-store').send(text)
+  const etag = etagOf(text, answer.revision)
+  reply.header('etag', etag).header('cache-control', 'private, no-cache')
+  if (noneMatches(request.headers['if-none-match'], etag)) return reply.code(304).removeHeader('content-type').send()
+  return reply.send(text)
+}
+
+function noneMatches(header: string | undefined, etag: string): boolean {
+  if (header === undefined) return false
+  return header.split(',').some(tag => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag)
+}
+
+/** A long list as one JSON text, an item at a time. */
+async function* jsonParts(list: Streamed<unknown>, body: object): AsyncGenerator<string> {
+  const { data: _, ...rest } = body as { data: unknown }
+  yield '{"data":['
+  let first = true
+  for await (const item of list.items) {
+    yield (first ? '' : ',') + JSON.stringify(item)
+    first = false
+  }
+  yield `],${JSON.stringify(rest).slice(1)}`
+}
+
+/** Newline-delimited JSON: begun with the first event, so that a refusal before it is an ordinary answer. */
+class Lines {
+  open = false
+  readonly #reply: FastifyReply
+
+  constructor(reply: FastifyReply) {
+    this.#reply = reply
+  }
+
+  write(event: object): void {
+    if (!this.open) {
+      this.open = true
+      this.#reply.hijack()
+      this.#reply.raw.writeHead(200, { ...this.#reply.getHeaders(), 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' } as Record<string, string>)
+    }
+    this.#reply.raw.write(`${JSON.stringify(event)}\n`)
+  }
+
+  end(status: number, body: object): FastifyReply {
+    this.#reply.raw.end(`${JSON.stringify({ type: 'result', status, body })}\n`)
+    return this.#reply
+  }
+}
+
+/** The parser's words without the text it quotes, which may hold a secret. */
+function jsonFault(error: unknown): string {
+  const position = /position (\d+)(?: \(line (\d+) column (\d+)\))?/.exec(String(error))
+  return position?.[2] ? `line ${position[2]}, column ${position[3]}` : position ? `position ${position[1]}` : 'it ends too early'
+}
+
+function clientIp(trustProxy: boolean, request: IncomingMessage, remote: string | undefined): string | null {
+  const forwarded = trustProxy ? String(request.headers['x-forwarded-for'] ?? '').split(',')[0]?.trim() : ''
+  return forwarded || remote || null
+}

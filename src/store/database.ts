@@ -1,0 +1,140 @@
+// The agent's own memory: one SQLite file, opened by one process at a time, migrated with a copy made first.
+
+import { existsSync, mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import { type Migration, migrations } from './migrations.ts'
+
+export type Value = SQLInputValue
+export type Row = Record<string, Value>
+
+/** The store cannot be used as it is; the sentence says why and what to do. */
+export class StoreError extends Error {}
+
+export class Database {
+  readonly #db: DatabaseSync
+  readonly #owner: DatabaseSync
+  readonly #statements = new Map<string, StatementSync>()
+  #depth = 0
+
+  private constructor(db: DatabaseSync, owner: DatabaseSync) {
+    this.#db = db
+    this.#owner = owner
+  }
+
+  static open(folder: string, steps: readonly Migration[] = migrations): Database {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const owner = takeOwnership(folder)
+    try {
+      const db = new DatabaseSync(join(folder, 'fairlead.db'))
+      db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 5000')
+      const database = new Database(db, owner)
+      database.#checkAfterUncleanStop(folder)
+      database.#migrate(folder, steps)
+      db.exec('PRAGMA application_id = 1718972012')
+      database.run("INSERT INTO meta (key, value) VALUES ('clean', '0') ON CONFLICT (key) DO UPDATE SET value = '0'")
+      return database
+    } catch (error) {
+      owner.close()
+      throw error
+    }
+  }
+
+  get<T>(sql: string, ...values: Value[]): T | undefined {
+    return this.#statement(sql).get(...values) as T | undefined
+  }
+
+  all<T>(sql: string, ...values: Value[]): T[] {
+    return this.#statement(sql).all(...values) as T[]
+  }
+
+  run(sql: string, ...values: Value[]): { changes: number; id: number } {
+    const { changes, lastInsertRowid } = this.#statement(sql).run(...values)
+    return { changes: Number(changes), id: Number(lastInsertRowid) }
+  }
+
+  /** All of it or nothing of it. Inside another transaction it is part of that one. */
+  transaction<T>(work: () => T): T {
+    if (this.#depth > 0) return work()
+    this.#db.exec('BEGIN IMMEDIATE')
+    this.#depth++
+    try {
+      const result = work()
+      this.#db.exec('COMMIT')
+      return result
+    } catch (error) {
+      if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
+      throw error
+    } finally {
+      this.#depth--
+    }
+  }
+
+  close(): void {
+    this.run("UPDATE meta SET value = '1' WHERE key = 'clean'")
+    this.#statements.clear()
+    this.#db.close()
+    this.#owner.close()
+  }
+
+  #statement(sql: string): StatementSync {
+    const known = this.#statements.get(sql)
+    if (known) return known
+    const made = this.#db.prepare(sql)
+    this.#statements.set(sql, made)
+    return made
+  }
+
+  get #version(): number {
+    return (this.#db.prepare('PRAGMA user_version').get() as { user_version: number }).user_version
+  }
+
+  #checkAfterUncleanStop(folder: string): void {
+    if (this.#version === 0) return
+    const clean = this.#db.prepare("SELECT value FROM meta WHERE key = 'clean'").get() as { value: string } | undefined
+    if (clean?.value === '1') return
+    this.#require('quick_check', folder)
+  }
+
+  #require(check: 'quick_check' | 'integrity_check', folder: string): void {
+    const [first] = this.#db.prepare(`PRAGMA ${check}`).all() as Record<string, string>[]
+    if (first?.[check] === 'ok') return
+    throw new StoreError(
+      `The database in ${folder} is damaged (${first?.[check]}). Put back a copy of fairlead.db, or move the file away: deployments are found again from their folders.`,
+    )
+  }
+
+  #migrate(folder: string, steps: readonly Migration[]): void {
+    const newest = steps.length
+    const version = this.#version
+    if (version > newest) {
+      throw new StoreError(
+        `The database in ${folder} has schema ${version}, but this version of Fairlead knows only up to ${newest}. Start the newer version, or restore the copy made before its migration.`,
+      )
+    }
+    if (version === newest) return
+    if (version > 0) {
+      this.#require('integrity_check', folder)
+      const copy = join(folder, `fairlead-schema-${version}.db`)
+      if (existsSync(copy)) rmSync(copy)
+      this.#db.prepare('VACUUM INTO ?').run(copy)
+    }
+    this.transaction(() => {
+      for (const step of steps.slice(version)) this.#db.exec(step)
+      this.#db.exec(`PRAGMA user_version = ${newest}`)
+    })
+  }
+}
+
+/** An exclusive lock that the system drops when the process dies, whatever it dies of. */
+function takeOwnership(folder: string): DatabaseSync {
+  const owner = new DatabaseSync(join(folder, 'owner.lock'))
+  try {
+    owner.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
+    return owner
+  } catch (error) {
+    owner.close()
+    if (!/locked/.test(String(error))) throw error
+    throw new StoreError(`Another agent runs on ${folder}. Stop it first, or give this one a data_path of its own.`)
+  }
+}
