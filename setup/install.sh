@@ -39,7 +39,7 @@ install_node() {
   have npm || die "npm is missing: install it (Debian: apt-get install npm), or Node.js 24 or newer"
   mkdir -p "$ROOT/.runtime/bin"
   cp "$ROOT/runtime/package.json" "$ROOT/runtime/package-lock.json" "$ROOT/.runtime/"
-  phase "installing Node.js $(runtime_version) into .runtime (the machine has $(node -v 2>/dev/null || echo none))" clean_install "$ROOT/.runtime" || npm_failed
+  phase "installing Node.js $(runtime_version) into .runtime (the machine has $(node -v 2>/dev/null || echo none))" runtime_install "$name" || npm_failed
   ln -sf "../node_modules/$name/bin/node" "$ROOT/.runtime/bin/node.new"
   mv -f "$ROOT/.runtime/bin/node.new" "$ROOT/.runtime/bin/node"
 }
@@ -51,7 +51,19 @@ install_modules() {
   lock_hash >"$ROOT/node_modules/.fairlead-lock"
 }
 
-clean_install() { cd "$1" && exec npm ci --ignore-scripts --include=dev --prefer-offline --no-audit --no-fund; }
+# The packages are optional (one for each kind of machine), so npm is content without any: the file tells.
+runtime_install() {
+  (clean_install "$ROOT/.runtime") && [ -x "$ROOT/.runtime/node_modules/$1/bin/node" ] && return 0
+  echo "E: npm could not fetch the package $1"
+  return 1
+}
+
+clean_install() {
+  cd "$1"
+  exec npm ci --ignore-scripts --include=dev --include=optional --prefer-offline --no-audit --no-fund \
+    --fetch-retries=2 --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=5000
+}
+
 npm_failed() { die "npm could not install: look at the network and at 'npm config get registry', then run this again"; }
 
 install_engine() {
@@ -126,18 +138,18 @@ apt_install() {
   exec $APT install --no-install-recommends "$@"
 }
 
-# A source that fails does not matter as long as the others have the packages.
+# Once in ten minutes. A source that fails does not matter as long as the others have the packages.
 refresh_lists() {
-  if [ -n "${refreshed:-}" ]; then return 0; fi
-  refreshed=1
-  phase "reading the package lists of apt" apt_update || say "going on with the lists that are there"
+  if [ -n "$(find /run/fairlead-apt-lists -mmin -10 2>/dev/null)" ]; then return 0; fi
+  if phase "reading the package lists of apt" apt_update; then : >/run/fairlead-apt-lists
+  else say "going on with the lists that are there"; fi
 }
 
 apt_update() {
   tries=0
-  until $APT update; do
+  until $APT -o APT::Update::Error-Mode=any update; do
     tries=$((tries + 1))
-    if [ "$tries" -gt 12 ] || ! grep -q 'Could not get lock' "$LOG"; then return 1; fi
+    if [ "$tries" -gt 24 ] || ! grep -q 'Could not get lock' "$LOG"; then return 1; fi
     sleep 5
   done
 }

@@ -6,6 +6,6 @@ ROOT=$(cd "$(dirname "$0")/.." && pwd -P)
 . "$ROOT/setup/lib.sh"
 
 need_javascript
-{ need_engine && need_compose; } || say "starting without: what needs it will answer 503 until it is there"
+{ need_engine && need_compose; } || say "starting all the same; what needs the engine answers 503 until it is there"
 export NODE_COMPILE_CACHE="$ROOT/.cache/node"
 exec "$NODE" "$ROOT/src/main.ts" "$@"

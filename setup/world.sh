@@ -20,10 +20,10 @@ PACKAGES="busybox-static iproute2" # what the tests use of Debian
 IMAGE=fairlead-test/busybox:1
 
 main() {
-  began=$(date +%s%N)
   [ $# -gt 0 ] || die "usage: sh setup/world.sh COMMAND ARGUMENT…"
   need_javascript
   need_tools || exit 1
+  began=$(date +%s%N)
   sweep_dead_worlds
   world=$(mktemp -d /tmp/fairlead-world.XXXXXX)
   trap 'end 129' HUP

@@ -1,10 +1,16 @@
 // The wiring of the agent, read top to bottom; it closes in reverse.
 
 import { readFileSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
-import { engineAddress } from './adapters/container-engine/address.ts'
+import { openCompose } from './adapters/compose/compose.ts'
+import { composeDown, composeUp } from './adapters/compose/steps.ts'
+import { dockerHost, engineAddress, parseAddress } from './adapters/container-engine/address.ts'
 import { openEngine } from './adapters/container-engine/engine.ts'
 import { mirrorEngine } from './adapters/container-engine/mirror.ts'
+import { pullImage, removeVolume } from './adapters/container-engine/steps.ts'
+import { openFiles } from './adapters/files/index.ts'
+import { makeFolder, removeFile, removeFolder, writeFile } from './adapters/files/steps.ts'
 import type { LoadedConfig } from './config.ts'
 import { Door } from './core/door.ts'
 import { EventBus } from './core/event.ts'
@@ -14,7 +20,7 @@ import type { World } from './core/step.ts'
 import { apiKeyReader, apiKeys } from './features/apikeys/index.ts'
 import { auditCleanupStep, auditReader, removeBefore } from './features/audit/index.ts'
 import { authReader, Identity } from './features/auth/index.ts'
-import { deploymentReader } from './features/deployments/index.ts'
+import { DeploymentFolders, deploymentReader } from './features/deployments/index.ts'
 import { operations as allOperations } from './features/index.ts'
 import { cancelJob, jobReader } from './features/jobs/index.ts'
 import { planDiscardStep, planReader } from './features/plans/index.ts'
@@ -66,6 +72,15 @@ export async function openAgent(options: AgentOptions): Promise<Agent> {
   }))
   const engine = openEngine(engineAddress(config.engine.socket, env))
   const mirror = mirrorEngine(engine)
+  const files = await openDeploymentFiles(config.deployments_path)
+  const compose = openCompose({
+    path: env.PATH ?? '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    home: config.data_path,
+    dockerHost: dockerHost(parseAddress(engineAddress(config.engine.socket, env))),
+  })
+  const folders = new DeploymentFolders(config.deployments_path, files, compose, error => log.warn({ err: error }, 'a deployment folder'))
+  await folders.open()
+  const deploying = new Set<string>()
 
   const operations = [...allOperations, ...(extra?.operations ?? [])]
   checkOperations(operations)
@@ -80,13 +95,14 @@ export async function openAgent(options: AgentOptions): Promise<Agent> {
     plans: viewer => planReader(door, viewer),
     jobs: viewer => jobReader(db, door, viewer),
     settings: viewer => settingsReader(configuration, viewer),
-    deployments: viewer => deploymentReader(config.deployments_path, viewer),
+    deployments: viewer =>
+      deploymentReader({ folders, compose, mirror, deploying, readySeconds: () => settings().deployments.ready_timeout }, viewer),
     system: () => system,
   }
   const system = systemReader({ version, startedAt, dataPath: config.data_path, engine: () => mirror, openapi, docs: docsPage })
-  const world: World = { db, configuration, jobs: { cancel: (id, reason) => door.cancel(id, reason) } }
+  const world: World = { db, configuration, engine, mirror, compose, files, deploying, jobs: { cancel: (id, reason) => door.cancel(id, reason) } }
   const tables = [users, assignments, apiKeys, ...(extra?.tables ?? [])] as unknown as AnyTable[]
-  const kinds = [...recordKinds(tables, db), auditCleanupStep, planDiscardStep, cancelJob, writeConfiguration, ...(extra?.kinds ?? [])]
+  const kinds = [...recordKinds(tables, db), auditCleanupStep, planDiscardStep, cancelJob, writeConfiguration, composeUp, composeDown, pullImage, removeVolume, writeFile, removeFile, makeFolder, removeFolder, ...(extra?.kinds ?? [])]
   const door: Door = new Door({
     db,
     vault,
@@ -128,6 +144,7 @@ export async function openAgent(options: AgentOptions): Promise<Agent> {
   const close = async () => {
     clearInterval(sweeping)
     await Promise.all([app.close(), door.close(STOP_LIMIT_MS)])
+    folders.close()
     await mirror.close()
     engine.close()
     identity.close()
@@ -143,6 +160,13 @@ export async function openAgent(options: AgentOptions): Promise<Agent> {
       return closing
     },
   }
+}
+
+async function openDeploymentFiles(folder: string) {
+  await mkdir(folder, { recursive: true })
+  const files = await openFiles(folder)
+  await files.sweepLeftovers()
+  return files
 }
 
 function lazily<T>(make: () => T): () => T {

@@ -1,6 +1,7 @@
 // The configuration: found, checked, made, changed and shown.
 
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -271,6 +272,21 @@ test('two first starts at once agree on one configuration', async () => {
   const both = await Promise.all([load(), load(), load()])
   assert.equal(both.filter(({ created }) => created).length, 1)
   assert.equal(new Set(both.map(({ sha256 }) => sha256)).size, 1)
+})
+
+test('a disk without room for the first configuration is one clear line, and leaves no half of it', async () => {
+  const limit = (size: string) => execFileSync('prlimit', ['--pid', `${process.pid}`, `--fsize=${size}:unlimited`])
+  const ignore = () => {}
+  process.on('SIGXFSZ', ignore)
+  limit('100')
+  try {
+    await assert.rejects(load(), /^ConfigError: The configuration .*config\.yml: it was not made/)
+  } finally {
+    limit('unlimited')
+    process.off('SIGXFSZ', ignore)
+  }
+  assert.deepEqual(readdirSync(join(cwd, '.fairlead')).sort(), ['data', 'deployments', 'templates'])
+  assert.equal((await load()).created, true)
 })
 
 test('--config comes before FAIRLEAD_CONFIG, then the folder, then the machine', async () => {

@@ -87,6 +87,8 @@ export class Door {
   readonly #runner: Runner
   readonly #asks: new (viewer: Viewer, ask: Pick<Ask, 'actor' | 'fresh' | 'signal'>) => Ask
   readonly #questions: ReadonlyMap<string, Query>
+  /** Failures whose audit event was written together with what had been done. */
+  readonly #audited = new WeakSet<Failure>()
   readonly #active = new Map<string, { cancel: AbortController; ended: Promise<void> }>()
 
   constructor(parts: DoorParts) {
@@ -312,6 +314,7 @@ export class Door {
         commit: results => this.#commit(change, decided, results),
       })
       this.#tellOf(change, decided.steps)
+      if (change.settled) throw change.settled
       return await this.#reply(change, decided.actor, results)
     } finally {
       held.release()
@@ -336,19 +339,27 @@ export class Door {
     this.plans.obsolete(change.planned.id, [{ type: change.planned.resource_type, id: change.planned.resource_id, reason: failure.message }])
   }
 
-  #commit(change: Changing, decided: Decision, results: Results): void {
+  #commit(change: Changing, decided: Decision, results: Results): Failure | undefined {
     const { command, call, input, planned, claim } = change
+    const failure = command.settled?.(results)
     this.#audit.write({
       actor: decided.actor,
       action: command.action,
       resource: { type: command.resource.type, id: text(command.resource.id?.(input as never, results)) },
-      status: command.http.status ?? 200,
+      status: failure?.status ?? command.http.status ?? 200,
       startedAt: change.startedAt,
       origin: call.origin,
-      details: { changes: decided.changes, ...(planned ? { plan: planned.id } : {})},
+      details: {
+        changes: decided.changes,
+        ...(planned ? { plan: planned.id } : {}),
+        ...(failure ? { code: failure.code, error: failure.message } : {}),
+      },
     })
     if (planned) this.plans.applied(planned.id)
-    claim?.done()
+    if (failure) this.#audited.add(failure)
+    else claim?.done()
+    change.settled = failure
+    return failure
   }
 
   #tellOf(change: Changing, steps: readonly Step[]): void {
@@ -462,6 +473,7 @@ export class Door {
   }
 
   #auditRefusal(operation: Command | ApplyOperation, call: Call, failure: Failure, startedAt: number, planned?: PlanRow): void {
+    if (this.#audited.has(failure)) return
     const command = operation.kind === 'command' ? operation : undefined
     const guessed = planned ? planned.resource_id : refusedId(command, call)
     try {
@@ -505,6 +517,7 @@ interface Changing {
   planned: PlanRow | undefined
   run: string
   begun?: boolean
+  settled?: Failure | undefined
 }
 
 interface Decision {

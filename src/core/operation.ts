@@ -1,7 +1,7 @@
 // Operations: the values the agent is a list of. HTTP, OpenAPI, plan mode, audit and the client only read this list.
 
 import type { Readable } from 'node:stream'
-import { type Code, fail } from './failure.ts'
+import { type Code, type Failure, fail } from './failure.ts'
 import type { Fresh } from './fresh.ts'
 import type { Access, Actor, Scope } from './permission.ts'
 import { type Annotated, fromText, isPaged, type Static, type TObject, type TSchema, validate, validationErrors } from './schema.ts'
@@ -73,6 +73,8 @@ export interface CommandSpec<I extends TObject, O extends TSchema> extends Commo
   decide(ask: Ask, input: Static<I>): Promise<Decided> | Decided
   reply?(ask: Ask, input: Static<I>, results: Results): Promise<Static<O>> | Static<O>
   message?: string
+  /** What went wrong although all that was done stays: the answer is this failure, and nothing is undone. */
+  settled?(results: Results): Failure | undefined
   /** False for what plan mode refuses: logins, plans themselves, and tests of something outside. */
   plannable?: false
 }

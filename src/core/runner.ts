@@ -16,8 +16,8 @@ export interface Performance {
   signal: AbortSignal
   upload?: Readable | undefined
   onEvent?(event: RunEvent): void
-  /** Called inside the transaction that ends the run, together with its records. */
-  commit(results: Results): void
+  /** Called inside the transaction that ends the run, together with its records; says whether it failed all the same. */
+  commit(results: Results): Failure | undefined
 }
 
 /** A step with its place in the run; the steps of an `each` have places of their own. */
@@ -67,8 +67,8 @@ export class Runner {
       this.#db.transaction(() => {
         for (const step of records) this.#write(step, results)
         if (!stored) this.#runs.insert(run, 'running')
-        performance.commit(results)
-        this.#runs.finish(run.id, 'completed', null)
+        const failure = performance.commit(results)
+        this.#runs.finish(run.id, failure ? 'failed' : 'completed', failure?.message ?? null)
       })
       return results
     } catch (thrown) {
@@ -83,7 +83,7 @@ export class Runner {
   /** After a crash: finishes what says it can be repeated, undoes the rest, and says which it was. */
   async recover(run: Run, stored: StoredStep[]): Promise<{ finished: boolean; undone: Undone }> {
     const results: Results = {}
-    const nobody: Performance = { signal: new AbortController().signal, commit: () => {} }
+    const nobody: Performance = { signal: new AbortController().signal, commit: () => undefined }
     const act = new Acting(run, this.#kinds, this.#world, this.#runs, nobody, results)
     const places = place(run.steps.filter(step => !isRecordStep(step))).flatMap(placed => placed.inner ?? [placed])
     const begun = stored.flatMap(step => {
@@ -200,7 +200,7 @@ class Acting {
       } catch (thrown) {
         if (this.#performance.signal.aborted) throw thrown
         const failure = asFailure(thrown)
-        outcomes.push({ ok: false, error: failure.message, code: failure.code })
+        outcomes.push({ ok: false, error: failure.message, code: failure.code, details: failure.details })
         const begun = this.#begun.findIndex(one => one.placed === placed)
         if (begun >= 0) await this.#undo(this.#begun.splice(begun, 1)[0] as Begun)
       }

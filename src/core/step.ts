@@ -87,7 +87,7 @@ export function each(steps: Step[], options: { as?: string } = {}): Step<EachRes
   return { kind: EACH, data: steps, ...options }
 }
 
-export type EachResult = { ok: true; result: unknown } | { ok: false; error: string; code: string }
+export type EachResult = { ok: true; result: unknown } | { ok: false; error: string; code: string; details?: unknown }
 
 /** What an earlier step returned; a plan shows it as *known after apply*. */
 export function resultOf<R, K extends keyof R>(step: Step<R>, field: K): R[K] {

@@ -4,6 +4,7 @@ import type { Operation } from '../core/operation.ts'
 import { apikeyOperations } from './apikeys/index.ts'
 import { auditOperations } from './audit/index.ts'
 import { authOperations } from './auth/index.ts'
+import { deploymentOperations } from './deployments/index.ts'
 import { jobOperations } from './jobs/index.ts'
 import { planOperations } from './plans/index.ts'
 import { settingsOperations } from './settings/index.ts'
@@ -19,4 +20,5 @@ export const operations: readonly Operation[] = [
   jobOperations,
   settingsOperations,
   systemOperations,
+  deploymentOperations,
 ].flatMap(area => Object.values(area) as Operation[])

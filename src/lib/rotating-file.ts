@@ -34,6 +34,7 @@ export function openRotatingFile(path: string, options: RotatingFileOptions = {}
   /** What could not be written yet; it begins within a line when a write stopped half-way. */
   let held: Buffer = Buffer.alloc(0)
   let torn = false
+  let lost = 0
   let timer: NodeJS.Timeout | undefined
   let lookedAt = 0
 
@@ -52,6 +53,7 @@ export function openRotatingFile(path: string, options: RotatingFileOptions = {}
         size += written
         held = held.subarray(written)
       }
+      lost = 0
     } catch {
       if (held.length > MOST_HELD) dropOldest()
     }
@@ -59,8 +61,10 @@ export function openRotatingFile(path: string, options: RotatingFileOptions = {}
 
   const dropOldest = (): void => {
     const cut = held.indexOf(LINE_BREAK, held.length - MOST_HELD / 2) + 1
-    const count = held.subarray(0, cut).filter(byte => byte === LINE_BREAK).length
-    const note = `${torn ? '\n' : ''}${lostLine?.(count) ?? ''}`
+    // The note of an earlier drop goes too: it is a line, but not one of the writer's.
+    const noted = lost > 0 && lostLine ? 1 : 0
+    lost += held.subarray(0, cut).filter(byte => byte === LINE_BREAK).length - noted
+    const note = `${torn ? '\n' : ''}${lostLine?.(lost) ?? ''}`
     held = Buffer.concat([Buffer.from(note), held.subarray(cut)])
   }
 

@@ -54,7 +54,13 @@ test('a value is replaced in its place, with its spacing, comment and quotes', (
 
 test('the same value changes nothing', () => {
   assert.equal(editYaml(TEXT, ['log', 'level'], 'info'), TEXT)
-  assert.equal(editYaml(TEXT, ['log', 'missing'], undefined), TEXT)
+  for (const path of [
+    ['log', 'missing'],
+    ['missing', 'deep'],
+    ['log', 'level', 'deeper'],
+  ])
+    assert.equal(editYaml(TEXT, path, undefined), TEXT)
+  assert.equal(editYaml('a: {}\n', ['a', 'b'], undefined), 'a: {}\n')
 })
 
 test('a new key goes to the end of its map, with its indent', () => {

@@ -24,6 +24,7 @@ import {
 export function editYaml(text: string, path: readonly string[], value: unknown): string {
   const document = parseDocument(text)
   if (document.errors[0]) throw document.errors[0]
+  if (value === undefined && !document.hasIn(path)) return text
   const wanted = withValue(document.toJS(), path, value)
   if (isDeepStrictEqual(document.toJS() ?? {}, wanted)) return text
   const edited = inPlace(text, document.contents, path, value)
@@ -49,10 +50,17 @@ export function redactYaml(text: string, hide: (path: readonly (string | number)
 
 function writtenAnew(document: Document, path: readonly string[], value: unknown): string {
   const depth = path.findIndex((_, index) => index > 0 && !isMap(document.getIn(path.slice(0, index), true)))
-  const [reached, rest] = depth < 0 ? [path, []] : [path.slice(0, depth), path.slice(depth)]
-  if (value === undefined) document.deleteIn(path)
-  else document.setIn(reached, rest.length > 0 ? document.createNode(nested(rest, value)) : value)
+  if (value === undefined) deleteAndPrune(document, path)
+  else if (depth < 0) document.setIn(path, value)
+  else document.setIn(path.slice(0, depth), document.createNode(nested(path.slice(depth), value)))
   return document.toString({ lineWidth: 0 })
+}
+
+function deleteAndPrune(document: Document, path: readonly string[]): void {
+  document.deleteIn(path)
+  const above = path.slice(0, -1)
+  const map = above.length > 0 ? document.getIn(above, true) : undefined
+  if (isMap(map) && map.items.length === 0) deleteAndPrune(document, above)
 }
 
 function inPlace(text: string, root: unknown, path: readonly string[], value: unknown): string | undefined {

@@ -34,9 +34,11 @@ export async function* readLog(file: string, query: LogQuery = {}): AsyncGenerat
   try {
     const accept = acceptor(query)
     for (const { handle, from, size } of await placeTail(generations, query)) {
-      for await (const line of linesBetween(handle, from, size)) {
-        const accepted = accept(line)
-        if (accepted) yield accepted
+      for await (const lines of linesBetween(handle, from, size)) {
+        for (const line of lines) {
+          const accepted = accept(line)
+          if (accepted) yield accepted
+        }
       }
     }
   } finally {
@@ -51,26 +53,29 @@ export async function* readLog(file: string, query: LogQuery = {}): AsyncGenerat
  */
 export async function* followLog(file: string, query: LogFollow = {}): AsyncGenerator<LogLine> {
   const accept = acceptor(query)
-  for await (const line of followLines(file, query)) {
-    const accepted = accept(line)
-    if (accepted) yield accepted
+  for await (const lines of followLines(file, query)) {
+    for (const line of lines) {
+      const accepted = accept(line)
+      if (accepted) yield accepted
+    }
   }
 }
 
-async function* followLines(file: string, query: LogFollow): AsyncGenerator<string> {
+async function* followLines(file: string, query: LogFollow): AsyncGenerator<string[]> {
   const { signal, open = openPlain, pollMilliseconds = 1000 } = query
   const changes = watchFile(file, signal)
-  const opened = await openGenerations(file, open)
-  let spans = await placeTail(opened, query)
-  await closeAll(opened.filter(one => !spans.includes(one)))
+  let spans: Span[] = []
   let rest: LineSplitter = lineSplitter()
   let goneSince: number | undefined
   try {
+    const opened = await openGenerations(file, open)
+    spans = await placeTail(opened, query)
+    await closeAll(opened.filter(one => !spans.some(span => span.handle === one.handle)))
     while (!signal?.aborted) {
       const [current, next] = spans
       if (current) yield* newLines(current, rest)
       if (current && next) {
-        yield* rest.end()
+        yield rest.end()
         spans.shift()
         await current.handle.close()
         continue
@@ -95,7 +100,7 @@ async function* followLines(file: string, query: LogFollow): AsyncGenerator<stri
         await changes.next(pollMilliseconds)
       }
     }
-    yield* rest.end()
+    yield rest.end()
   } finally {
     changes.close()
     await closeAll(spans)
@@ -107,10 +112,10 @@ interface Span extends Generation {
   from: number
 }
 
-async function* newLines(span: Span, lines: LineSplitter): AsyncGenerator<string> {
+async function* newLines(span: Span, lines: LineSplitter): AsyncGenerator<string[]> {
   for await (const chunk of readChunks(span.handle, span.from, Number.POSITIVE_INFINITY)) {
     span.from += chunk.length
-    yield* lines.push(chunk)
+    yield lines.push(chunk)
   }
 }
 
@@ -186,4 +191,4 @@ const LEADING = /^\[?(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\
 
 const ALL: TailStart = { offset: 0, found: 0, stopped: false }
 /** How long a file may be away, between being turned over and made anew, before it counts as gone. */
-const GRACE = 2000
+const GRACE = 1000

@@ -2,18 +2,18 @@
 
 import type { FileHandle } from 'node:fs/promises'
 
-/** The lines between two offsets. A line longer than 1 MiB is cut there. */
-export async function* linesBetween(handle: FileHandle, from: number, to: number): AsyncGenerator<string> {
+/** The lines between two offsets, in batches. A line longer than 1 MiB is cut there. */
+export async function* linesBetween(handle: FileHandle, from: number, to: number): AsyncGenerator<string[]> {
   const lines = lineSplitter()
-  for await (const chunk of readChunks(handle, from, to)) yield* lines.push(chunk)
-  yield* lines.end()
+  for await (const chunk of readChunks(handle, from, to)) yield lines.push(chunk)
+  yield lines.end()
 }
 
 export interface LineSplitter {
   /** The lines that this chunk completes. */
-  push(chunk: Buffer): Generator<string>
+  push(chunk: Buffer): string[]
   /** The last line, when it has no line break. */
-  end(): Generator<string>
+  end(): string[]
 }
 
 export function lineSplitter(): LineSplitter {
@@ -24,28 +24,27 @@ export function lineSplitter(): LineSplitter {
     length += piece.length
   }
   const take = (): string => {
-    const line = textOf(rest.length === 1 ? (rest[0] as Buffer) : Buffer.concat(rest))
+    const whole = Buffer.concat(rest)
     rest = []
     length = 0
-    return line
+    return textOf(whole, 0, whole.length)
   }
   return {
-    *push(chunk) {
+    push(chunk) {
+      const lines: string[] = []
       let start = 0
       for (let end = chunk.indexOf(LINE_BREAK); end >= 0; end = chunk.indexOf(LINE_BREAK, start)) {
-        const piece = chunk.subarray(start, end)
-        start = end + 1
-        if (length === 0) yield textOf(piece.subarray(0, LONGEST))
+        if (length === 0) lines.push(textOf(chunk, start, end))
         else {
-          keep(piece)
-          yield take()
+          keep(chunk.subarray(start, end))
+          lines.push(take())
         }
+        start = end + 1
       }
       if (start < chunk.length) keep(chunk.subarray(start))
+      return lines
     },
-    *end() {
-      if (length > 0) yield take()
-    },
+    end: () => (length > 0 ? [take()] : []),
   }
 }
 
@@ -78,8 +77,11 @@ export async function tailStart(
   let position = size
   /** The end of the line whose beginning is still to come, first piece first. */
   let rest: Buffer[] = []
-  const verdict = (piece: Buffer) =>
-    judge ? judge(textOf(Buffer.concat([piece, ...rest]).subarray(0, LONGEST))) : 'counts'
+  const verdict = (chunk: Buffer, start: number, end: number) => {
+    if (!judge) return 'counts'
+    const whole = Buffer.concat([chunk.subarray(start, end), ...rest])
+    return judge(textOf(whole, 0, Math.min(whole.length, LONGEST)))
+  }
   let lineEnd = size
   while (position > 0) {
     const length = Math.min(CHUNK, position)
@@ -90,7 +92,7 @@ export async function tailStart(
     while (end > 0) {
       const breakAt = chunk.lastIndexOf(LINE_BREAK, end - 1)
       if (breakAt < 0) break
-      const said = verdict(chunk.subarray(breakAt + 1, end))
+      const said = verdict(chunk, breakAt + 1, end)
       if (said === 'stop') return { offset: lineEnd, found, stopped: true }
       if (said === 'counts' && ++found === wanted) return { offset: position + breakAt + 1, found, stopped: false }
       rest = []
@@ -100,7 +102,7 @@ export async function tailStart(
     if (judge) rest = bounded([chunk.subarray(0, end), ...rest])
   }
   if (size === 0) return { offset: 0, found, stopped: false }
-  const said = verdict(Buffer.alloc(0))
+  const said = verdict(Buffer.alloc(0), 0, 0)
   if (said === 'stop') return { offset: lineEnd, found, stopped: true }
   return { offset: 0, found: said === 'counts' ? found + 1 : found, stopped: false }
 }
@@ -126,9 +128,8 @@ async function readWhole(handle: FileHandle, from: number, length: number): Prom
   return buffer.subarray(0, filled)
 }
 
-function textOf(bytes: Buffer): string {
-  const end = bytes[bytes.length - 1] === CARRIAGE_RETURN ? bytes.length - 1 : bytes.length
-  return bytes.toString('utf8', 0, end)
+function textOf(bytes: Buffer, start: number, end: number): string {
+  return bytes.toString('utf8', start, end > start && bytes[end - 1] === CARRIAGE_RETURN ? end - 1 : end)
 }
 
 const CHUNK = 64 * 1024

@@ -1,10 +1,55 @@
-// What can be asked about deployments.
+// What a deployment is in answers, and what can be asked about deployments: folders and engine, as the caller may see them.
 
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { notFound } from '../../core/failure.ts'
+import type { Compose, ComposeModel } from '../../adapters/compose/compose.ts'
+import type { EngineMirror } from '../../adapters/container-engine/mirror.ts'
+import { fail, notFound } from '../../core/failure.ts'
 import type { Viewer } from '../../core/operation.ts'
-import { sees } from '../../core/permission.ts'
+import { levelOn, sees } from '../../core/permission.ts'
+import { Nullable, REDACTED, Time, Type, Words } from '../../core/schema.ts'
+import { sha256 } from '../../adapters/files/index.ts'
+import { envVars } from './env-file.ts'
+import { type DeploymentFolders, type Folder, META_FILE } from './folders.ts'
+import { type EngineView, healths, type Observed, observe, serviceStatuses, statuses } from './observe.ts'
+
+const Service = Type.Object({ name: Type.String(), status: Words(serviceStatuses), health: Words(healths) })
+
+const base = {
+  name: Type.String(),
+  path: Type.String(),
+  status: Words(statuses),
+  created_at: Time(),
+  updated_at: Time(),
+  revision: Type.String({ description: 'Changes with the files, not with the live state; `If-Match` compares it' }),
+  domains: Type.Array(Type.String()),
+}
+
+export const Deployment = Type.Object({ ...base, services: Type.Array(Service) })
+
+const Port = Type.Object({
+  host_ip: Nullable(Type.String()),
+  host_port: Nullable(Type.Integer()),
+  container_port: Type.Integer(),
+  protocol: Type.String(),
+})
+
+export const DeploymentDetail = Type.Object({
+  ...base,
+  services: Type.Array(
+    Type.Object({
+      ...Service.properties,
+      image: Type.String(),
+      container_ids: Type.Array(Type.String()),
+      ports: Type.Array(Port),
+      replicas: Type.Integer(),
+      in_sync: Type.Boolean({ description: 'False when the running container differs from the file' }),
+    }),
+  ),
+  compose_file: Type.String(),
+  compose_content: Type.String(),
+  env_vars: Type.Array(Type.Object({ key: Type.String(), value: Type.String() })),
+  error: Nullable(Type.String()),
+})
 
 declare module '../../core/operation.ts' {
   interface Readers {
@@ -12,12 +57,150 @@ declare module '../../core/operation.ts' {
   }
 }
 
+export interface DeploymentParts {
+  folders: DeploymentFolders
+  compose: Compose
+  mirror: EngineMirror
+  deploying: ReadonlySet<string>
+  readySeconds(): number
+}
+
 export type DeploymentReader = ReturnType<typeof deploymentReader>
 
-export function deploymentReader(root: string, { actor }: Viewer) {
+export function deploymentReader(parts: DeploymentParts, { actor, noteFile }: Viewer) {
+  const { folders, compose, mirror, deploying } = parts
+  const engine = engineView(mirror)
+  const look = (folder: Folder): Observed => observe(folder, engine, deploying.has(folder.name))
+
+  const known = async (name: string): Promise<Folder> => {
+    const folder = sees(actor, name) ? await folders.get(name) : undefined
+    return folder && !folder.removed ? folder : notFound('deployment', name)
+  }
+
   return {
-    requireKnown(name: string): void {
-      if (!sees(actor, name) || !existsSync(join(root, name))) notFound('deployment', name)
+    engine,
+    readySeconds: parts.readySeconds(),
+
+    async list() {
+      const all = await folders.all()
+      return all.filter(folder => sees(actor, folder.name)).map(folder => listed(withNamesakes(look(folder), all)))
+    },
+
+    async detail(name: string) {
+      const observed = withNamesakes(look(await known(name)), await folders.all())
+      const mayReadValues = levelOn(actor, name) !== 'read'
+      return detailed(observed, mayReadValues)
+    },
+
+    /** Everything a decision needs; what it read is noted as the files the plan depends on. */
+    async observed(name: string): Promise<Observed> {
+      const folder = await known(name)
+      note(folder, noteFile)
+      return withNamesakes(look(folder), await folders.all())
+    },
+
+    /** For creating: a folder of that name, whoever may see it, and whether it is only marked as removed. */
+    async occupant(name: string): Promise<Folder | undefined> {
+      const folder = await folders.get(name)
+      if (folder) note(folder, noteFile)
+      return folder
+    },
+
+    async requireKnown(name: string): Promise<void> {
+      await known(name)
+    },
+
+    pathOf: (name: string): string => join(folders.root, name),
+
+    /** What Compose would make of another text, without writing it. */
+    candidate(name: string, exists: boolean, composeText: string, envText: string | null, observed?: Observed): Promise<ComposeModel> {
+      const containers = new Map((observed?.services ?? []).flatMap(one => (one.containers[0] ? [[one.name, one.containers[0].id] as const] : [])))
+      return compose.candidate({ folder: join(folders.root, name), exists, composeText, envText, containers })
+    },
+
+    requireEngine(): void {
+      if (mirror.state === 'down') fail('ENGINE_UNAVAILABLE', mirror.reason ?? 'The container engine does not answer.')
+    },
+
+    /** The hashes containers have when their services share a network with others. */
+    async withHashes(observed: Observed): Promise<ComposeModel> {
+      const { model, path } = observed.folder
+      if (!model) return fail('COMPOSE_INVALID', observed.folder.error ?? 'The compose file is not valid.')
+      const firsts = new Map(observed.services.flatMap(one => (one.containers[0] ? [[one.name, one.containers[0].id] as const] : [])))
+      return { ...model, hashes: await compose.hashesWith(path, firsts) }
+    },
+
+    existing: () => ({
+      networks: new Set([...mirror.networks.values()].map(network => network.name)),
+      volumes: new Set([...mirror.volumes.values()].map(volume => volume.name)),
+    }),
+
+    volumesOf: (project: string): string[] =>
+      [...mirror.volumes.values()].filter(volume => volume.labels['com.docker.compose.project'] === project).map(volume => volume.name),
+  }
+}
+
+function engineView(mirror: EngineMirror): EngineView {
+  return {
+    get up() {
+      return mirror.state === 'up'
+    },
+    containers: project => mirror.project(project),
+    imageOf: reference => {
+      const tag = reference.includes('@') || /:[^/]+$/.test(reference) ? reference : `${reference}:latest`
+      return [...mirror.images.values()].find(image => image.tags.includes(tag) || image.digests.includes(tag) || image.id === reference)
     },
   }
+}
+
+/** Two folders that give one project name would fight over its containers. */
+function withNamesakes(observed: Observed, all: readonly Folder[]): Observed {
+  const project = observed.folder.model?.project
+  const other = all.find(folder => folder.name !== observed.folder.name && folder.model?.project === project)
+  if (project === undefined || !other) return observed
+  const error = `The folders ${observed.folder.name} and ${other.name} both give the project name "${project}". Change \`name\` in one of them.`
+  return { ...observed, status: 'invalid', folder: { ...observed.folder, model: null, error } }
+}
+
+function listed({ folder, status, services }: Observed) {
+  return {
+    name: folder.name,
+    path: folder.path,
+    status,
+    created_at: folder.createdAt,
+    updated_at: folder.updatedAt,
+    revision: folder.revision,
+    services: services.map(({ name, status, health }) => ({ name, status, health })),
+    domains: [] as string[],
+  }
+}
+
+function detailed(observed: Observed, mayReadValues: boolean) {
+  const { folder, services } = observed
+  return {
+    ...listed(observed),
+    services: services.map(one => ({
+      name: one.name,
+      status: one.status,
+      health: one.health,
+      image: one.image,
+      container_ids: one.containers.map(({ id }) => id),
+      ports: one.containers.flatMap(({ ports }) =>
+        ports.map(port => ({ host_ip: port.hostIp, host_port: port.hostPort, container_port: port.containerPort, protocol: port.protocol })),
+      ),
+      replicas: one.replicas,
+      in_sync: one.inSync,
+    })),
+    compose_file: folder.composeFile,
+    compose_content: folder.composeText,
+    env_vars: envVars(folder.envText).map(({ key, value }) => ({ key, value: mayReadValues ? value : REDACTED })),
+    error: folder.error,
+  }
+}
+
+function note(folder: Folder, noteFile: Viewer['noteFile']): void {
+  const of = (text: string | null) => (text === null ? null : sha256(text))
+  noteFile(`${folder.name}/${folder.composeFile}`, of(folder.composeText))
+  noteFile(`${folder.name}/.env`, of(folder.envText))
+  noteFile(`${folder.name}/${META_FILE}`, of(folder.metaText))
 }

@@ -185,9 +185,9 @@ export const assign = command('users.assign', {
   example: { id: 2, deployment_name: 'blog', access_level: 'write' },
   scope: ({ deployment_name }) => [{ deployment: deployment_name, level: 'admin' }],
   fails: ['ALREADY_EXISTS'],
-  decide({ users: reader, deployments }, { id, deployment_name, access_level }) {
+  async decide({ users: reader, deployments }, { id, deployment_name, access_level }) {
     reader.row(id)
-    deployments.requireKnown(deployment_name)
+    await deployments.requireKnown(deployment_name)
     if (reader.assignment(id, deployment_name)) {
       fail('ALREADY_EXISTS', `The user has access to "${deployment_name}" already. Change its level with PUT.`)
     }

@@ -1,0 +1,179 @@
+// The steps that act through Compose: bringing a project up, with an undo that converges to what was there, and taking it down.
+
+import { asFailure, Failure } from '../../core/failure.ts'
+import { type Change, stepKind, type World } from '../../core/step.ts'
+import { logTail } from '../container-engine/log-tail.ts'
+import type { Compose } from './compose.ts'
+import { type FailedService, untilReady } from './ready.ts'
+
+declare module '../../core/step.ts' {
+  interface World {
+    compose: Compose
+    /** Deployments that are being changed at this moment. */
+    deploying: Set<string>
+  }
+}
+
+/** One container, network or volume that a step will touch, and why. */
+export interface Expected {
+  type: 'container' | 'network' | 'volume'
+  id: string
+  action: 'create' | 'replace' | 'delete' | 'run'
+  cause: string
+}
+
+/** Everything that undo needs to bring the old version back. It never relies on files that are still new. */
+export interface Old {
+  files: { path: string; content: string | null }[]
+  /** The image ids behind the tags, for a tag that has moved meanwhile. */
+  images: { tag: string; id: string }[]
+  /** The containers there were, and which of them ran. */
+  containers: string[]
+  running: string[]
+}
+
+export interface Up {
+  deployment: string
+  folder: string
+  project: string
+  /** All when null. */
+  services: string[] | null
+  /** How many containers of which service must be seen to run. */
+  awaited: Record<string, number>
+  expect: Expected[]
+  readySeconds: number
+  old: Old
+}
+
+export const composeUp = stepKind<Up>('compose.up', {
+  describe: ({ expect }) => expect.map(changeOf),
+  perform: (world, up, { signal, progress }) =>
+    whileDeploying(world, up.deployment, async () => {
+      const { compose, mirror } = world
+      try {
+        await compose.up(up.folder, {
+          ...(up.services ? { services: up.services } : {}),
+          removeOrphans: up.services === null,
+          timeoutMs: up.readySeconds * 1000 + 60_000,
+          signal,
+          onProgress: ({ id, status }) => progress(10, `${id}: ${status}`),
+        })
+      } catch (thrown) {
+        signal.throwIfAborted()
+        throw await told(world, up, thrown)
+      }
+      await mirror.refreshProject(up.project)
+      try {
+        await untilReady(mirror, {
+          project: up.project,
+          services: up.awaited,
+          limitMs: up.readySeconds * 1000,
+          signal,
+          onProgress: (ready, of, phase) => progress(30 + (of === 0 ? 70 : (ready / of) * 70), phase),
+        })
+      } catch (thrown) {
+        signal.throwIfAborted()
+        throw await told(world, up, thrown)
+      }
+    }),
+  end: {
+    undo: (world, up, _before, { signal }) =>
+      whileDeploying(world, up.deployment, async () => {
+        const { compose, engine, mirror } = world
+        const timeoutMs = up.readySeconds * 1000 + 60_000
+        if (up.old.containers.length === 0) {
+          await compose.down(up.folder, { removeOrphans: true, timeoutMs, signal })
+          await restoreFiles(world, up)
+          await mirror.refreshProject(up.project)
+          return
+        }
+        await restoreFiles(world, up)
+        for (const { tag, id } of up.old.images) await engine.images.tag(id, tag)
+        await compose.up(up.folder, { noStart: true, removeOrphans: true, timeoutMs, signal })
+        await mirror.refreshProject(up.project)
+        await converge(world, up)
+        await mirror.refreshProject(up.project)
+      }),
+  },
+})
+
+export interface Down {
+  deployment: string
+  folder: string
+  project: string
+  expect: Expected[]
+  running: string[]
+}
+
+/** Removes the containers and networks of a project, never a volume. */
+export const composeDown = stepKind<Down>('compose.down', {
+  describe: ({ expect }) => expect.map(changeOf),
+  perform: (world, down, { signal, progress }) =>
+    whileDeploying(world, down.deployment, async () => {
+      const { compose, mirror } = world
+      await compose.down(down.folder, {
+        removeOrphans: true,
+        timeoutMs: 180_000,
+        signal,
+        onProgress: ({ id, status }) => progress(50, `${id}: ${status}`),
+      })
+      await mirror.refreshProject(down.project)
+    }),
+  end: {
+    undo: (world, down, _before, { signal }) =>
+      whileDeploying(world, down.deployment, async () => {
+        const { compose, mirror } = world
+        await compose.up(down.folder, { noStart: down.running.length === 0, timeoutMs: 180_000, signal })
+        await mirror.refreshProject(down.project)
+      }),
+  },
+})
+
+function changeOf({ type, id, action, cause }: Expected): Change {
+  return { type, id, action, reason: cause }
+}
+
+/** What ran runs again, what did not run is stopped. */
+async function converge({ engine, mirror }: World, up: Up): Promise<void> {
+  for (const one of mirror.project(up.project)) {
+    const ran = up.old.running.includes(one.name)
+    if (ran && one.state !== 'running') await engine.containers.start(one.id)
+    if (!ran && (one.state === 'running' || one.state === 'restarting')) await engine.containers.stop(one.id)
+  }
+}
+
+async function restoreFiles({ files }: World, up: Up): Promise<void> {
+  for (const { path, content } of up.old.files) {
+    const now = await files.read(path)
+    if ((now?.content.toString() ?? null) === content) continue
+    if (content === null) await files.remove(path)
+    else await files.write(path, content)
+  }
+}
+
+/** Says what the failing containers said last, before undo takes them away. */
+async function told(world: World, up: Up, thrown: unknown): Promise<Failure> {
+  const failure = asFailure(thrown)
+  if (failure.code === 'INTERNAL' || failure.code === 'ENGINE_UNAVAILABLE') return failure
+  await world.mirror.refreshProject(up.project).catch(() => {})
+  const known = (failure.details as { services?: FailedService[] } | undefined)?.services ?? []
+  const services = await Promise.all(
+    known.map(async one => {
+      const container = world.mirror.project(up.project).find(({ name }) => name === one.container)
+      return { ...one, ...(container ? { log: await logTail(world.engine, container, 20) } : {}) }
+    }),
+  )
+  const reason = failure.code === 'DEPLOY_FAILED' ? (failure.details as { reason: string }).reason : failure.message
+  const sentence =
+    failure.code === 'DEPLOY_FAILED' ? failure.message : `The deployment did not come up: ${failure.message}`
+  return new Failure('DEPLOY_FAILED', sentence, { reason, services }, failure.cause)
+}
+
+async function whileDeploying(world: World, deployment: string, work: () => Promise<void>): Promise<void> {
+  world.deploying.add(deployment)
+  try {
+    await work()
+  } finally {
+    world.deploying.delete(deployment)
+  }
+}

@@ -1,0 +1,134 @@
+// The way to the agent: which address, as whom, and a token that is renewed when it has run out.
+
+import type { IncomingMessage } from 'node:http'
+import { ClientError } from './failure.ts'
+import type { Ask } from './http.ts'
+import { type Profile, type Profiles, unknownProfile } from './profile.ts'
+
+export interface Target {
+  url: string
+  /** The name of the profile it comes from; none for what the environment names. */
+  profile?: string
+  kept?: Profile
+  apiKey?: string
+}
+
+/** A profile named on the command line wins over the environment, the environment over the current profile. */
+export function targetOf(profiles: Profiles, env: Record<string, string | undefined>, named?: string): Target | undefined {
+  const name = named ?? profiles.current()
+  const kept = profiles.read(name)
+  if (named !== undefined && !kept) throw unknownProfile(named, profiles.names())
+  const url = named === undefined && env.FAIRLEAD_URL ? addressOf(env.FAIRLEAD_URL) : kept?.url
+  if (url === undefined) return undefined
+  const apiKey = named === undefined && env.FAIRLEAD_API_KEY ? env.FAIRLEAD_API_KEY : undefined
+  // A stored key goes only to the server it was stored for.
+  if (apiKey !== undefined || kept?.url !== url) return { url, ...(apiKey ? { apiKey } : {}) }
+  return { url, profile: name, kept, ...(kept.api_key ? { apiKey: kept.api_key } : {}) }
+}
+
+export const NOT_LOGGED_IN =
+  'You are not logged in. Log in with: fairlead login URL (or set FAIRLEAD_URL and FAIRLEAD_API_KEY).'
+
+export class Session {
+  readonly target: Target
+  readonly #profiles: Profiles
+  #token: Promise<string | undefined> | undefined
+
+  constructor(target: Target, profiles: Profiles) {
+    this.target = target
+    this.#profiles = profiles
+  }
+
+  /** Asks with the token; when it is refused and a key is at hand, once more with a new one. */
+  async ask(ask: Ask, repeatable = true): Promise<IncomingMessage> {
+    const answer = await this.#send(ask)
+    if (answer.statusCode !== 401) return answer
+    answer.resume()
+    if (this.target.apiKey === undefined || !repeatable) throw this.#refused()
+    this.#token = this.#login(this.target.apiKey)
+    const again = await this.#send(ask)
+    if (again.statusCode === 401) throw this.#refused()
+    return again
+  }
+
+  async token(): Promise<string | undefined> {
+    this.#token ??= this.#firstToken()
+    return this.#token
+  }
+
+  async #send(ask: Ask): Promise<IncomingMessage> {
+    const { exchange } = await import('./http.ts')
+    const token = await this.token()
+    return exchange(this.target.url, { ...ask, headers: { ...ask.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) } })
+  }
+
+  async #firstToken(): Promise<string | undefined> {
+    const { apiKey, kept } = this.target
+    if (kept?.ca) await (await import('./http.ts')).trust(kept.ca)
+    if (kept?.token && !isOver(kept.expires_at)) return kept.token
+    return apiKey === undefined ? undefined : this.#login(apiKey)
+  }
+
+  async #login(apiKey: string): Promise<string> {
+    const { token, expires_at } = await logIn(this.target.url, { api_key: apiKey }).catch(error => {
+      throw error instanceof ClientError && error.cause === 'refused' ? this.#refused() : error
+    })
+    const { profile, kept } = this.target
+    // A token that can't be kept costs the next run a login, no more.
+    if (profile && kept) await this.#profiles.write(profile, { ...kept, token, expires_at }).catch(() => {})
+    return token
+  }
+
+  #refused(): ClientError {
+    const { url, profile, kept, apiKey } = this.target
+    const where = profile === undefined || profile === 'default' ? '' : ` --profile ${profile}`
+    if (apiKey !== undefined) {
+      const which = profile === undefined ? 'in FAIRLEAD_API_KEY' : `of profile ${profile}`
+      return new ClientError(`${url} refuses the API key ${which}: it was revoked, deleted or has expired. Log in with another: fairlead login ${url}${where}`)
+    }
+    if (!kept?.token) return new ClientError(`${url} wants to know who you are. Log in with: fairlead login ${url}${where} (or set FAIRLEAD_API_KEY).`)
+    const name = kept.username ? ` --username ${kept.username}` : ''
+    return new ClientError(`Your login at ${url} has ended. Log in again: fairlead login ${url}${where}${name}`)
+  }
+}
+
+export interface Granted {
+  token: string
+  expires_at: string
+}
+
+/** A token for a key, or for a name and password; a ClientError with cause `refused` when they are wrong. */
+export async function logIn(url: string, credentials: object): Promise<Granted> {
+  const { exchange, textOf } = await import('./http.ts')
+  const body = JSON.stringify(credentials)
+  const answer = await exchange(url, { method: 'POST', path: '/api/auth/login', headers: { 'content-type': 'application/json' }, body })
+  const text = await textOf(answer)
+  if (answer.statusCode === 401) throw new ClientError(sentence(text), { cause: 'refused' })
+  const granted = parsed(text) as Partial<Granted>
+  if (answer.statusCode === 200 && granted.token && granted.expires_at) return granted as Granted
+  throw new ClientError(sentence(text) || `${url} is not a Fairlead agent.`)
+}
+
+/** An address as people write it: without a scheme it is https, and http on this machine. */
+export function addressOf(text: string): string {
+  const local = /^(localhost|127\.|\[::1\])/.test(text)
+  const full = /^[a-z]+:\/\//i.test(text) ? text : `${local ? 'http' : 'https'}://${text}`
+  if (!URL.canParse(full) || !/^https?:$/.test(new URL(full).protocol)) {
+    throw new ClientError(`"${text}" is not an address: write it as https://agent.example.com or http://127.0.0.1:8090`)
+  }
+  const { origin, pathname } = new URL(full)
+  return origin + pathname.replace(/\/(api\/?)?$/, '')
+}
+
+/** A minute early, so that it does not run out on the way. */
+const isOver = (expiresAt: string | undefined): boolean => expiresAt !== undefined && Date.parse(expiresAt) < Date.now() + 60_000
+
+const sentence = (text: string): string => (parsed(text) as { error?: string }).error ?? ''
+
+function parsed(text: string): object {
+  try {
+    return JSON.parse(text) as object
+  } catch {
+    return {}
+  }
+}

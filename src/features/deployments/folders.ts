@@ -1,0 +1,219 @@
+// The folders of all deployments as they are on disk: read once, watched, and seen anew within a second of any change.
+
+import { createHash } from 'node:crypto'
+import { type FSWatcher, watch } from 'node:fs'
+import { mkdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parse } from 'yaml'
+import { type Compose, type ComposeModel, composeFileNames } from '../../adapters/compose/compose.ts'
+import { type Files, sha256 } from '../../adapters/files/index.ts'
+import { asFailure } from '../../core/failure.ts'
+
+export interface Folder {
+  name: string
+  path: string
+  composeFile: string
+  composeText: string
+  envText: string | null
+  /** What the agent keeps about it; a person may read and edit it. */
+  metaText: string | null
+  removed: boolean
+  revision: string
+  createdAt: string
+  updatedAt: string
+  /** What Compose makes of it, or its words when it does not. */
+  model: ComposeModel | null
+  error: string | null
+}
+
+export const META_FILE = 'fairlead.yml'
+const NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/
+/** Several events within a moment are one change. */
+const SETTLE_MS = 40
+/** For file systems that do not tell of changes. */
+const SWEEP_MS = 5000
+export const MAX_COMPOSE_BYTES = 256 * 1024
+
+export class DeploymentFolders {
+  readonly root: string
+  readonly #files: Files
+  readonly #compose: Compose
+  readonly #folders = new Map<string, Folder>()
+  readonly #watchers = new Map<string, FSWatcher>()
+  readonly #timers = new Map<string, NodeJS.Timeout>()
+  readonly #loading = new Map<string, Promise<Folder | undefined>>()
+  readonly #warn: (error: unknown) => void
+  #sweeping: NodeJS.Timeout | undefined
+  #closed = false
+
+  constructor(root: string, files: Files, compose: Compose, warn: (error: unknown) => void) {
+    this.root = root
+    this.#files = files
+    this.#compose = compose
+    this.#warn = warn
+  }
+
+  /** Begins to watch; the folders are read meanwhile, and `all` waits for them. */
+  async open(): Promise<void> {
+    await mkdir(this.root, { recursive: true })
+    this.#watch('', () => this.#later('', () => this.#scan()))
+    this.#sweeping = setInterval(() => void this.#sweep(), SWEEP_MS).unref()
+    await this.#scan()
+  }
+
+  async all(): Promise<Folder[]> {
+    await Promise.all(this.#loading.values())
+    return [...this.#folders.values()].filter(folder => !folder.removed).sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
+  /** A folder as it is now, also one that is marked as removed. */
+  async get(name: string): Promise<Folder | undefined> {
+    if (!NAME.test(name)) return undefined
+    await this.#loading.get(name)
+    const known = this.#folders.get(name)
+    return known && (await this.#isCurrent(known)) ? known : this.refresh(name)
+  }
+
+  /** Reads a folder now; for a command that has just changed it. */
+  async refresh(name: string): Promise<Folder | undefined> {
+    const before = this.#loading.get(name)
+    const load = (before ?? Promise.resolve()).then(() => this.#load(name))
+    this.#loading.set(name, load)
+    try {
+      return await load
+    } finally {
+      if (this.#loading.get(name) === load) this.#loading.delete(name)
+    }
+  }
+
+  close(): void {
+    this.#closed = true
+    clearInterval(this.#sweeping)
+    for (const timer of this.#timers.values()) clearTimeout(timer)
+    for (const watcher of this.#watchers.values()) watcher.close()
+  }
+
+  async #scan(): Promise<void> {
+    const entries = (await this.#files.list('')) ?? []
+    const names = entries.filter(entry => entry.type === 'folder' && NAME.test(entry.name)).map(entry => entry.name)
+    for (const gone of [...this.#folders.keys(), ...this.#watchers.keys()].filter(name => name !== '' && !names.includes(name))) this.#forget(gone)
+    for (const name of names) {
+      if (this.#watchers.has(name)) continue
+      // One flat watch for each folder: a deployment may keep a database in it.
+      this.#watch(name, () => this.#later(name, () => this.refresh(name)))
+      void this.refresh(name).catch(this.#warn)
+    }
+  }
+
+  async #load(name: string): Promise<Folder | undefined> {
+    const read = await this.#read(name).catch(error => {
+      this.#warn(error)
+      return undefined
+    })
+    if (!read || this.#closed) {
+      this.#folders.delete(name)
+      return undefined
+    }
+    const { model, error } = await this.#model(read)
+    const folder: Folder = { ...read, model, error }
+    this.#folders.set(name, folder)
+    return folder
+  }
+
+  async #read(name: string): Promise<Omit<Folder, 'model' | 'error'> | undefined> {
+    const texts = await this.#texts(name)
+    if (!texts) return undefined
+    const { composeFile, composeText, envText, metaText } = texts
+    const path = join(this.root, name)
+    const { birthtime, mtime } = await stat(path)
+    const { mtime: written } = await stat(join(path, composeFile))
+    return {
+      name,
+      path,
+      composeFile,
+      composeText,
+      envText,
+      metaText,
+      removed: metaOf(metaText).removed === true,
+      revision: revisionOf(texts),
+      createdAt: (birthtime.getTime() > 0 ? birthtime : mtime).toISOString(),
+      updatedAt: written.toISOString(),
+    }
+  }
+
+  async #texts(name: string): Promise<Texts | undefined> {
+    const text = async (file: string) => (await this.#files.read(`${name}/${file}`))?.content.toString() ?? null
+    for (const composeFile of composeFileNames) {
+      const composeText = await text(composeFile)
+      if (composeText === null) continue
+      return { composeFile, composeText, envText: await text('.env'), metaText: await text(META_FILE) }
+    }
+    return undefined
+  }
+
+  async #model(read: Pick<Folder, 'path' | 'composeText' | 'removed'>): Promise<{ model: ComposeModel | null; error: string | null }> {
+    if (read.removed) return { model: null, error: null }
+    if (Buffer.byteLength(read.composeText) > MAX_COMPOSE_BYTES) return { model: null, error: 'The compose file is larger than 256 KiB.' }
+    try {
+      return { model: await this.#compose.model(read.path), error: null }
+    } catch (thrown) {
+      return { model: null, error: asFailure(thrown).message }
+    }
+  }
+
+  async #isCurrent(folder: Folder): Promise<boolean> {
+    const texts = await this.#texts(folder.name).catch(() => undefined)
+    return texts !== undefined && revisionOf(texts) === folder.revision
+  }
+
+  async #sweep(): Promise<void> {
+    await this.#scan().catch(this.#warn)
+    for (const folder of this.#folders.values()) {
+      if (!this.#closed && !(await this.#isCurrent(folder))) await this.refresh(folder.name).catch(this.#warn)
+    }
+  }
+
+  #watch(name: string, changed: () => void): void {
+    try {
+      const watcher = watch(join(this.root, name), changed)
+      watcher.on('error', () => this.#forget(name))
+      this.#watchers.set(name, watcher)
+    } catch (error) {
+      // Without a watch the sweep sees it.
+      this.#warn(error)
+    }
+  }
+
+  #later(name: string, work: () => Promise<unknown>): void {
+    clearTimeout(this.#timers.get(name))
+    this.#timers.set(name, setTimeout(() => void work().catch(this.#warn), SETTLE_MS))
+  }
+
+  #forget(name: string): void {
+    this.#watchers.get(name)?.close()
+    this.#watchers.delete(name)
+    this.#folders.delete(name)
+    this.#compose.forget(join(this.root, name))
+  }
+}
+
+interface Texts {
+  composeFile: string
+  composeText: string
+  envText: string | null
+  metaText: string | null
+}
+
+export function metaOf(text: string | null): { removed?: boolean } {
+  try {
+    const meta: unknown = text === null ? {} : parse(text)
+    return meta !== null && typeof meta === 'object' ? (meta as { removed?: boolean }) : {}
+  } catch {
+    return {}
+  }
+}
+
+function revisionOf({ composeFile, composeText, envText, metaText }: Texts): string {
+  const parts = [composeFile, sha256(composeText), envText && sha256(envText), metaText && sha256(metaText)]
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16)
+}

@@ -1,0 +1,240 @@
+// Deployments: compositions in folders, brought up, changed and taken down as previewed.
+
+import { removeVolume } from '../../adapters/container-engine/steps.ts'
+import { makeFolder, removeFolder } from '../../adapters/files/steps.ts'
+import { Failure, fail } from '../../core/failure.ts'
+import { type Ask, command, query } from '../../core/operation.ts'
+import { deleteRecord, putRecord } from '../../core/record.ts'
+import { Nothing, REDACTED, Secret, Type } from '../../core/schema.ts'
+import { type EachResult, each, type Step } from '../../core/step.ts'
+import { editYaml } from '../../lib/yaml-edit.ts'
+import { assignments, DeploymentName } from '../users/index.ts'
+import { Deployment, DeploymentDetail } from './deployment.ts'
+import { type EnvVar, envVars, withEnvVars } from './env-file.ts'
+import { type Folder, MAX_COMPOSE_BYTES, META_FILE } from './folders.ts'
+import type { Observed } from './observe.ts'
+import { downSteps, fileStep, upSteps } from './steps.ts'
+
+const ComposeContent = Type.String({ maxLength: 1_000_000, description: 'The text of the compose file' })
+const EnvVars = Type.Array(
+  Type.Object({
+    key: Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$', maxLength: 200, 'x-hint': 'must be a variable name: letters, digits and _' }),
+    value: Secret(Type.String({ maxLength: 65_536, pattern: '^[^\\u0000]*$', 'x-hint': 'must not hold a NUL character' })),
+  }),
+  { maxItems: 1000, description: 'The whole set of variables of `.env`; `[redacted]` keeps a stored value' },
+)
+const ServiceName = Type.String({ pattern: '^[a-zA-Z0-9._-]{1,100}$', 'x-hint': 'must be the name of a service' })
+const resource = { type: 'deployment', id: ({ name }: { name: string }) => name }
+const lock = ({ name }: { name: string }) => [`deployment:${name}`]
+const engineFails = ['ENGINE_UNAVAILABLE', 'DEPLOY_FAILED', 'UPSTREAM_FAILED', 'TIMEOUT', 'COMPOSE_INVALID'] as const
+
+export const list = query('deployments.list', {
+  summary: 'List deployments',
+  http: { method: 'GET', path: '/api/deployments', bare: true },
+  permission: 'deployments:read',
+  input: Type.Object({}),
+  output: Type.Array(Deployment),
+  example: {},
+  read: ({ deployments }) => deployments.list(),
+})
+
+export const get = query('deployments.get', {
+  summary: 'Show a deployment',
+  http: { method: 'GET', path: '/api/deployments/:name' },
+  permission: 'deployments:read',
+  scope: ({ name }) => [{ deployment: name, level: 'read' }],
+  input: Type.Object({ name: DeploymentName }),
+  output: DeploymentDetail,
+  example: { name: 'blog' },
+  read: ({ deployments }, { name }) => deployments.detail(name),
+  revision: ({ revision }) => revision,
+})
+
+export const create = command('deployments.create', {
+  summary: 'Create a deployment',
+  description: 'The name alone takes up a folder again that was kept when its deployment was deleted.',
+  http: { method: 'POST', path: '/api/deployments', status: 201 },
+  permission: 'deployments:write',
+  resource,
+  locks: lock,
+  input: Type.Object({
+    name: DeploymentName,
+    compose_content: Type.Optional(ComposeContent),
+    env_vars: Type.Optional(EnvVars),
+    auto_start: Type.Optional(Type.Boolean({ default: false })),
+  }),
+  output: DeploymentDetail,
+  example: { name: 'wiki', compose_content: 'services:\n  web:\n    image: fairlead-test/busybox:1\n    command: sleep 3600\n    init: true\n', auto_start: true },
+  fails: ['ALREADY_EXISTS', ...engineFails],
+  async decide(ask, { name, compose_content, env_vars, auto_start }) {
+    const { deployments, actor } = ask
+    if (!actor.mayCreateDeployments) fail('FORBIDDEN', 'A key that is bound to some deployments cannot create another one.')
+    requireSmall(compose_content)
+    const occupant = await deployments.occupant(name)
+    if (occupant && !occupant.removed) fail('ALREADY_EXISTS', `There is a deployment "${name}" already. Choose another name.`)
+    const composeText = compose_content ?? occupant?.composeText
+    if (composeText === undefined) {
+      return fail('VALIDATION_FAILED', '`compose_content` is required: there is no kept folder of this name.', [{ path: 'compose_content', message: 'is required' }])
+    }
+    requireTrusted(ask)
+    const envText = env_vars ? withEnvVars(occupant?.envText ?? null, keepStored(env_vars, occupant?.envText ?? null)) : (occupant?.envText ?? null)
+    const model = await deployments.candidate(name, occupant !== undefined, composeText, envText)
+    const folder = occupant ?? emptyFolder(name, deployments.pathOf(name))
+    const access = actor.role === 'admin' || actor.userId === null ? [] : [putRecord(assignments, null, { user_id: actor.userId, deployment_name: name, access_level: 'admin' })]
+    return [
+      ...(occupant ? [] : [makeFolder({ path: name })]),
+      ...fileStep(name, folder.composeFile, occupant?.composeText ?? null, composeText),
+      ...(envText === null ? [] : fileStep(name, '.env', occupant?.envText ?? null, envText, 0o600)),
+      ...(occupant?.metaText ? fileStep(name, META_FILE, occupant.metaText, editYaml(occupant.metaText, ['removed'], undefined)) : []),
+      ...(auto_start ? [startSteps(ask, { folder: { ...folder, composeText, envText, model }, containers: [], services: [], status: 'stopped' })] : []),
+      ...access,
+    ]
+  },
+  settled: ({ start }) => failureOf(start as EachResult[] | undefined),
+  reply: ({ deployments }, { name }) => deployments.detail(name),
+  message: 'The deployment was created.',
+})
+
+export const update = command('deployments.update', {
+  summary: 'Change a deployment; when the new version does not come up, the old one runs on',
+  http: { method: 'PUT', path: '/api/deployments/:name' },
+  permission: 'deployments:write',
+  scope: ({ name }) => [{ deployment: name, level: 'write' }],
+  resource,
+  locks: lock,
+  input: Type.Object({
+    name: DeploymentName,
+    compose_content: Type.Optional(ComposeContent),
+    env_vars: Type.Optional(EnvVars),
+    redeploy: Type.Optional(Type.Boolean({ description: 'Bring the new version up; by default when it runs now' })),
+  }),
+  output: DeploymentDetail,
+  example: { name: 'blog', env_vars: [{ key: 'GREETING', value: 'hello' }] },
+  fails: engineFails,
+  async decide(ask, { name, compose_content, env_vars, redeploy }) {
+    const { deployments } = ask
+    requireSmall(compose_content)
+    const observed = await deployments.observed(name)
+    const { folder } = observed
+    const composeText = compose_content ?? folder.composeText
+    const envText = env_vars ? withEnvVars(folder.envText, keepStored(env_vars, folder.envText)) : folder.envText
+    if (composeText !== folder.composeText || envText !== folder.envText) requireTrusted(ask)
+    const model = await deployments.candidate(name, true, composeText, envText, observed)
+    const runs = observed.containers.some(one => one.state === 'running' || one.state === 'restarting')
+    const files = [
+      ...fileStep(name, folder.composeFile, folder.composeText, composeText),
+      ...(envText === null ? [] : fileStep(name, '.env', folder.envText, envText, folder.envText === null ? 0o600 : undefined)),
+    ]
+    if (!(redeploy ?? runs)) return files
+    deployments.requireEngine()
+    return [...files, ...upSteps(observed, { model, services: null, ...engineOf(ask) })]
+  },
+  reply: ({ deployments }, { name }) => deployments.detail(name),
+  message: 'The deployment was changed.',
+})
+
+export const remove = command('deployments.delete', {
+  summary: 'Delete a deployment; its volumes and files stay unless asked for',
+  http: { method: 'DELETE', path: '/api/deployments/:name' },
+  permission: 'deployments:write',
+  scope: ({ name }) => [{ deployment: name, level: 'admin' }],
+  resource,
+  locks: lock,
+  input: Type.Object({
+    name: DeploymentName,
+    remove_files: Type.Optional(Type.Boolean({ default: false, description: 'Also delete the folder with everything in it' })),
+    remove_volumes: Type.Optional(Type.Boolean({ default: false, description: 'Also delete its volumes with their data' })),
+  }),
+  output: Nothing,
+  example: { name: 'shop' },
+  fails: engineFails,
+  async decide({ deployments, users }, { name, remove_files, remove_volumes }) {
+    const observed = await deployments.observed(name)
+    deployments.requireEngine()
+    const { model, metaText } = observed.folder
+    const volumes = remove_volumes && model ? deployments.volumesOf(model.project) : []
+    const access = users.ofDeployment(name).flatMap(({ user_id }) => users.assignment(user_id, name) ?? [])
+    return [
+      ...downSteps(observed, deployments.existing()),
+      ...(remove_files ? [] : fileStep(name, META_FILE, metaText, editYaml(metaText ?? '', ['removed'], true))),
+      ...volumes.map(volume => removeVolume({ volume })),
+      ...(remove_files ? [removeFolder({ path: name })] : []),
+      ...access.map(one => deleteRecord(assignments, one, { cause: 'the deployment goes' })),
+    ]
+  },
+  message: 'The deployment was deleted.',
+})
+
+export const start = command('deployments.start', {
+  summary: 'Start a deployment',
+  http: { method: 'POST', path: '/api/deployments/:name/start' },
+  permission: 'deployments:write',
+  scope: ({ name }) => [{ deployment: name, level: 'write' }],
+  resource,
+  locks: lock,
+  input: Type.Object({ name: DeploymentName, services: Type.Optional(Type.Array(ServiceName, { maxItems: 100 })) }),
+  output: DeploymentDetail,
+  example: { name: 'blog' },
+  fails: engineFails,
+  async decide(ask, { name, services }) {
+    const { deployments } = ask
+    const observed = await deployments.observed(name)
+    const model = await deployments.withHashes(observed)
+    deployments.requireEngine()
+    const unknown = (services ?? []).find(service => !(service in model.services))
+    if (unknown !== undefined) fail('NOT_FOUND', `Deployment "${name}" has no service "${unknown}".`)
+    return upSteps(observed, { model, services: services?.length ? services : null, ...engineOf(ask) })
+  },
+  reply: ({ deployments }, { name }) => deployments.detail(name),
+  message: 'The deployment runs.',
+})
+
+function engineOf({ deployments }: Pick<Ask, 'deployments'>) {
+  return { readySeconds: deployments.readySeconds, existing: deployments.existing(), engine: deployments.engine }
+}
+
+/** A start that fails leaves the new deployment where it is, so its steps stand beside the others. */
+function startSteps(ask: Ask, observed: Observed): Step {
+  ask.deployments.requireEngine()
+  const { model } = observed.folder
+  return each(model ? upSteps(observed, { model, services: null, ...engineOf(ask) }) : [], { as: 'start' })
+}
+
+function failureOf(outcomes: EachResult[] | undefined): Failure | undefined {
+  const failed = outcomes?.find(outcome => !outcome.ok)
+  if (!failed || failed.ok) return undefined
+  const details = { reason: failed.error, services: [], ...(failed.details as object | undefined), rolled_back: false }
+  return new Failure('DEPLOY_FAILED', `The deployment was created, but did not start: ${failed.error}`, details)
+}
+
+/** Compose files reach far into the host; until a policy for others is in place, only administrators write them. */
+function requireTrusted({ actor }: Ask): void {
+  if (actor.role !== 'admin') fail('FORBIDDEN', 'Only an administrator can write compose files and variables for now.')
+}
+
+function requireSmall(text: string | undefined): void {
+  if (text === undefined || Buffer.byteLength(text) <= MAX_COMPOSE_BYTES) return
+  fail('PAYLOAD_TOO_LARGE', 'The compose text is larger than 256 KiB.')
+}
+
+function keepStored(wanted: readonly EnvVar[], envText: string | null): EnvVar[] {
+  const stored = new Map(envVars(envText).map(({ key, value }) => [key, value]))
+  return wanted.map(({ key, value }) => ({ key, value: value === REDACTED ? (stored.get(key) ?? '') : value }))
+}
+
+function emptyFolder(name: string, path: string): Folder {
+  return {
+    name,
+    path,
+    composeFile: 'compose.yaml',
+    composeText: '',
+    envText: null,
+    metaText: null,
+    removed: false,
+    revision: '',
+    createdAt: '',
+    updatedAt: '',
+    model: null,
+    error: null,
+  }
+}

@@ -1,0 +1,65 @@
+// The steps of deployments: files first, then images, then Compose. Other areas join these to their own.
+
+import { composeDown, composeUp, type Old } from '../../adapters/compose/steps.ts'
+import type { ComposeModel } from '../../adapters/compose/model.ts'
+import { pullImage } from '../../adapters/container-engine/steps.ts'
+import { writeFile } from '../../adapters/files/steps.ts'
+import type { Step } from '../../core/step.ts'
+import { awaitedOf, type Existing, expectDown, expectUp, imagesToPull } from './decide.ts'
+import type { Observed } from './observe.ts'
+
+export interface Wanted {
+  model: ComposeModel
+  services: string[] | null
+  readySeconds: number
+  existing: Existing
+  engine: Parameters<typeof expectUp>[2]
+}
+
+/** Pulls what is missing and brings the deployment up; nothing when all is as it should be. */
+export function upSteps(observed: Pick<Observed, 'folder' | 'containers'>, wanted: Wanted): Step[] {
+  const { folder, containers } = observed
+  const { model, services, engine } = wanted
+  const expect = expectUp(model, containers, engine, wanted.existing, services)
+  if (expect.length === 0) return []
+  const pulls = imagesToPull(model, engine, services).map(image => pullImage({ image }, { cause: 'it is not on this machine' }))
+  const up = composeUp({
+    deployment: folder.name,
+    folder: folder.path,
+    project: model.project,
+    services,
+    awaited: awaitedOf(model, services),
+    expect,
+    readySeconds: wanted.readySeconds,
+    old: oldOf(observed),
+  })
+  return [...pulls, up]
+}
+
+export function downSteps(observed: Observed, existing: Existing): Step[] {
+  const { folder, containers } = observed
+  const expect = expectDown(folder.model, containers, existing)
+  if (expect.length === 0 || !folder.model) return []
+  return [composeDown({ deployment: folder.name, folder: folder.path, project: folder.model.project, expect, running: running(containers) })]
+}
+
+/** The write of one file of a deployment; none when it stays as it is. */
+export function fileStep(name: string, file: string, before: string | null, after: string, mode?: number): Step[] {
+  if (before === after) return []
+  return [writeFile({ path: `${name}/${file}`, before, after, shown: file, ...(mode === undefined ? {} : { mode }) })]
+}
+
+function oldOf({ folder, containers }: Pick<Observed, 'folder' | 'containers'>): Old {
+  const { name, composeFile, composeText, envText } = folder
+  return {
+    files: [
+      { path: `${name}/${composeFile}`, content: composeText },
+      { path: `${name}/.env`, content: envText },
+    ],
+    images: [...new Map(containers.map(one => [one.image, one.imageId]))].filter(([tag]) => !tag.startsWith('sha256:')).map(([tag, id]) => ({ tag, id })),
+    containers: containers.map(one => one.name),
+    running: running(containers),
+  }
+}
+
+const running = (containers: Observed['containers']): string[] => containers.filter(one => one.state === 'running' || one.state === 'restarting').map(one => one.name)
