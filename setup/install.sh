@@ -67,7 +67,7 @@ clean_install() {
 npm_failed() { die "npm could not install: look at the network and at 'npm config get registry', then run this again"; }
 
 install_engine() {
-  if have dockerd && have docker; then return 0; fi
+  if have_docker; then return 0; fi
   need_apt "a container engine"
   refresh_lists
   cli=
@@ -177,7 +177,7 @@ dockerd_by_hand() {
   forget_stale_pid /var/run/docker/containerd/containerd.pid
   setsid dockerd >>"$ENGINE_LOG" 2>&1 </dev/null &
   if wait_for_engine $!; then return 0; fi
-  grep -E 'failed to start|level=(error|fatal)' "$ENGINE_LOG" | tail -n 2 | sed 's/^/E: /'
+  tail -n 1 "$ENGINE_LOG" | sed 's/^/E: /'
   return 1
 }
 

@@ -39,21 +39,27 @@ need_javascript() {
 need_engine() {
   if why=$(engine_ping); then return 0; fi
   if [ -n "${FAIRLEAD_ENGINE_SOCKET:-${DOCKER_HOST:-}}" ]; then say "no container engine at $why"; return 1; fi
-  if ! is_root; then say "no container engine at $why. $(engine_advice)"; return 1; fi
-  need_dockerd || return 1
-  as_root run-engine
+  if ! is_root; then say "no container engine at $why. $(engine_advice "$why")"; return 1; fi
+  if have_docker; then as_root run-engine; return; fi
+  may_get "a container engine" "engine run-engine" && as_root engine run-engine
 }
 
 # Any Node.js will do, so that the engine can be set up before ours is there.
 engine_ping() { PATH="$PATH:$ROOT/.runtime/bin" node "$ROOT/setup/engine-ping.mjs"; }
 
+# engine_advice WHY: what a normal user can have done about it.
 engine_advice() {
-  if have dockerd; then echo "Start it (as root: service docker start), and be a member of the group docker"
-  else echo "As root, once: sh $ROOT/setup/install.sh engine compose run-engine"; fi
+  case $1 in
+    *permission*) echo "As root: usermod -aG docker $(id -un); then log in anew" ;;
+    *) echo "As root: sh $ROOT/setup/install.sh engine compose run-engine" ;;
+  esac
 }
 
+have_docker() { have dockerd && have docker; }
+
+# Only installed, not running: for those who run one of their own.
 need_dockerd() {
-  if have dockerd && have docker; then return 0; fi
+  if have_docker; then return 0; fi
   may_get "a container engine" engine && as_root engine
 }
 

@@ -50,9 +50,12 @@ main() {
 need_tools() {
   # shellcheck disable=SC2086 # a list of names
   if is_root; then need_dockerd && need_compose && need_packages $PACKAGES; return; fi
-  address=$(engine_ping) || { say "no container engine for the tests at $address. $(engine_advice)"; return 1; }
-  have docker || { say "the command docker is missing. $(engine_advice)"; return 1; }
-  have busybox || { say "busybox is missing. As root, once: sh $ROOT/setup/install.sh busybox-static"; return 1; }
+  address=$(engine_ping) || { say "no container engine for the tests at $address. $(engine_advice "$address")"; return 1; }
+  have docker || { say "the command docker is missing: install it"; return 1; }
+  if ! have busybox || ldd "$(command -v busybox)" >/dev/null 2>&1; then
+    say "a static busybox is missing. As root, once: sh $ROOT/setup/install.sh busybox-static"
+    return 1
+  fi
   need_compose
 }
 

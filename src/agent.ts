@@ -2,15 +2,17 @@
 
 import { readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { openCompose } from './adapters/compose/compose.ts'
-import { composeDown, composeUp } from './adapters/compose/steps.ts'
+import { composeKinds } from './adapters/compose/steps.ts'
 import { dockerHost, engineAddress, parseAddress } from './adapters/container-engine/address.ts'
 import { openEngine } from './adapters/container-engine/engine.ts'
 import { mirrorEngine } from './adapters/container-engine/mirror.ts'
 import { pullImage, removeVolume } from './adapters/container-engine/steps.ts'
 import { openFiles } from './adapters/files/index.ts'
-import { makeFolder, removeFile, removeFolder, writeFile } from './adapters/files/steps.ts'
+import { fileKinds } from './adapters/files/steps.ts'
+import { watchHost } from './adapters/host/index.ts'
 import type { LoadedConfig } from './config.ts'
 import { Door } from './core/door.ts'
 import { EventBus } from './core/event.ts'
@@ -20,12 +22,12 @@ import type { World } from './core/step.ts'
 import { apiKeyReader, apiKeys } from './features/apikeys/index.ts'
 import { auditCleanupStep, auditReader, removeBefore } from './features/audit/index.ts'
 import { authReader, Identity } from './features/auth/index.ts'
-import { DeploymentFolders, deploymentReader } from './features/deployments/index.ts'
+import { ContainerStats, DeploymentFolders, DeploymentLogs, deploymentReader } from './features/deployments/index.ts'
 import { operations as allOperations } from './features/index.ts'
 import { cancelJob, jobReader } from './features/jobs/index.ts'
 import { planDiscardStep, planReader } from './features/plans/index.ts'
 import { Configuration, settingsReader, writeConfiguration } from './features/settings/index.ts'
-import { systemReader } from './features/system/index.ts'
+import { type SystemParts, systemReader, watchHealth } from './features/system/index.ts'
 import { assignments, userReader, users } from './features/users/index.ts'
 import { docsPage, serveDocs } from './http/docs.ts'
 import { openApiOf } from './http/openapi.ts'
@@ -34,6 +36,9 @@ import { Database } from './store/database.ts'
 import { openVault } from './store/vault.ts'
 
 export const version: string = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version
+
+/** Where the agent's own log is kept. */
+export const logFileOf = (dataPath: string): string => join(dataPath, 'logs', 'agent.log')
 
 export interface AgentOptions {
   loaded: Pick<LoadedConfig, 'config' | 'file' | 'fromEnv'>
@@ -57,30 +62,73 @@ const STOP_LIMIT_MS = 10_000
 const HOUR_MS = 3_600_000
 
 export async function openAgent(options: AgentOptions): Promise<Agent> {
+  const opened = new Opened()
+  try {
+    return await wire(options, opened)
+  } catch (error) {
+    await opened.close()
+    throw error
+  }
+}
+
+/** What was opened, in order: closed in reverse, also when the start fails halfway. */
+class Opened {
+  readonly #closers: (() => unknown)[] = []
+  #closing: Promise<void> | undefined
+
+  add(closer: () => unknown): void {
+    this.#closers.push(closer)
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= (async () => {
+      for (const closer of this.#closers.toReversed()) await closer()
+    })()
+    return this.#closing
+  }
+}
+
+async function wire(options: AgentOptions, opened: Opened): Promise<Agent> {
   const { loaded, env, log, extra, startedAt = performance.now() } = options
   const { config } = loaded
   const events = new EventBus()
   const configuration = new Configuration(loaded, env, events)
   const settings = () => configuration.current
+  let { level } = config.log
+  events.on('config.changed', () => {
+    if (settings().log.level === level) return
+    level = settings().log.level
+    log.level = level
+  })
 
   const db = Database.open(config.data_path)
+  opened.add(() => db.close())
   const vault = openVault(config.data_path, db)
   const identity = new Identity(db, vault, () => ({
     apiKeys: settings().auth.api_keys,
     jwtSecret: settings().auth.jwt_secret || undefined,
     tokenTtl: settings().auth.token_ttl,
   }))
-  const engine = openEngine(engineAddress(config.engine.socket, env))
+  opened.add(() => identity.close())
+  const address = engineAddress(config.engine.socket, env)
+  const engine = openEngine(address)
+  opened.add(() => engine.close())
   const mirror = mirrorEngine(engine)
+  opened.add(() => mirror.close())
   const files = await openDeploymentFiles(config.deployments_path)
   const compose = openCompose({
     path: env.PATH ?? '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
     home: config.data_path,
-    dockerHost: dockerHost(parseAddress(engineAddress(config.engine.socket, env))),
+    dockerHost: dockerHost(parseAddress(address)),
   })
-  const folders = new DeploymentFolders(config.deployments_path, files, compose, error => log.warn({ err: error }, 'a deployment folder'))
+  const folders = new DeploymentFolders(config.deployments_path, files, compose, error =>
+    log.warn({ err: error }, 'a deployment folder'),
+  )
+  opened.add(() => folders.close())
   await folders.open()
   const deploying = new Set<string>()
+  const logs = new DeploymentLogs({ folders, files, engine, mirror })
+  const stats = new ContainerStats(engine)
 
   const operations = [...allOperations, ...(extra?.operations ?? [])]
   checkOperations(operations)
@@ -96,13 +144,56 @@ export async function openAgent(options: AgentOptions): Promise<Agent> {
     jobs: viewer => jobReader(db, door, viewer),
     settings: viewer => settingsReader(configuration, viewer),
     deployments: viewer =>
-      deploymentReader({ folders, compose, mirror, deploying, readySeconds: () => settings().deployments.ready_timeout }, viewer),
-    system: () => system,
+      deploymentReader(
+        {
+          folders,
+          compose,
+          mirror,
+          deploying,
+          files,
+          logs,
+          stats,
+          readySeconds: () => settings().deployments.ready_timeout,
+        },
+        viewer,
+      ),
+    system: viewer => systemReader(system, viewer),
   }
-  const system = systemReader({ version, startedAt, dataPath: config.data_path, engine: () => mirror, openapi, docs: docsPage })
-  const world: World = { db, configuration, engine, mirror, compose, files, deploying, jobs: { cancel: (id, reason) => door.cancel(id, reason) } }
+  const health = await watchHealth({ version, startedAt, dataPath: config.data_path, engine: mirror, store: db })
+  opened.add(() => health.close())
+  const system: SystemParts = {
+    version,
+    health,
+    mirror,
+    host: watchHost(config.data_path),
+    projects: async () => new Map((await folders.all()).map(({ name, model }) => [name, model?.project ?? name])),
+    logSources: [{ id: 'agent', name: 'The agent', type: 'file', path: logFileOf(config.data_path) }],
+    openapi,
+    docs: docsPage,
+  }
+  const world: World = {
+    db,
+    configuration,
+    engine,
+    mirror,
+    compose,
+    files,
+    deploying,
+    jobs: { cancel: (id, reason) => door.cancel(id, reason) },
+  }
   const tables = [users, assignments, apiKeys, ...(extra?.tables ?? [])] as unknown as AnyTable[]
-  const kinds = [...recordKinds(tables, db), auditCleanupStep, planDiscardStep, cancelJob, writeConfiguration, composeUp, composeDown, pullImage, removeVolume, writeFile, removeFile, makeFolder, removeFolder, ...(extra?.kinds ?? [])]
+  const kinds = [
+    ...recordKinds(tables, db),
+    auditCleanupStep,
+    planDiscardStep,
+    cancelJob,
+    writeConfiguration,
+    ...composeKinds,
+    ...fileKinds,
+    pullImage,
+    removeVolume,
+    ...(extra?.kinds ?? []),
+  ]
   const door: Door = new Door({
     db,
     vault,
@@ -116,13 +207,17 @@ export async function openAgent(options: AgentOptions): Promise<Agent> {
     report: (message, details) => log.warn(details, message),
     checkAnswers: options.checkAnswers ?? false,
   })
+  if (door.hasUnfinished()) await mirror.ready
   await door.recover()
 
   const sweep = () => {
     door.sweep(new Date(Date.now() - settings().jobs.retention_days * 24 * HOUR_MS))
-    void removeBefore(db, new Date(Date.now() - settings().audit.retention_days * 24 * HOUR_MS)).catch(error => log.warn(error))
+    void removeBefore(db, new Date(Date.now() - settings().audit.retention_days * 24 * HOUR_MS)).catch(error =>
+      log.warn(error),
+    )
   }
   const sweeping = setInterval(sweep, HOUR_MS).unref()
+  opened.add(() => clearInterval(sweeping))
 
   const { tls } = config.api
   const app = httpServer({
@@ -135,31 +230,15 @@ export async function openAgent(options: AgentOptions): Promise<Agent> {
       maxBodyBytes: config.api.max_body_bytes,
       trustProxy: config.api.trust_proxy,
       cors: () => ({ enabled: settings().api.enable_cors, origins: settings().api.allowed_origins }),
-      ...(tls.cert && tls.key ? { tls: { cert: readFileSync(tls.cert, 'utf8'), key: readFileSync(tls.key, 'utf8') } } : {}),
+      ...(tls.cert && tls.key
+        ? { tls: { cert: readFileSync(tls.cert, 'utf8'), key: readFileSync(tls.key, 'utf8') } }
+        : {}),
     },
   })
+  opened.add(() => Promise.all([app.close(), door.close(STOP_LIMIT_MS)]))
   serveDocs(app)
 
-  let closing: Promise<void> | undefined
-  const close = async () => {
-    clearInterval(sweeping)
-    await Promise.all([app.close(), door.close(STOP_LIMIT_MS)])
-    folders.close()
-    await mirror.close()
-    engine.close()
-    identity.close()
-    db.close()
-  }
-  return {
-    app,
-    door,
-    db,
-    configuration,
-    close: () => {
-      closing ??= close()
-      return closing
-    },
-  }
+  return { app, door, db, configuration, close: () => opened.close() }
 }
 
 async function openDeploymentFiles(folder: string) {

@@ -1,8 +1,7 @@
 // The process: configuration, agent, listening, and stopping on a signal.
 
-import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { openAgent, version } from './agent.ts'
+import { logFileOf, openAgent, version } from './agent.ts'
 import { ConfigError, loadConfig } from './config.ts'
 import { Failure } from './core/failure.ts'
 import { openLog } from './log.ts'
@@ -11,13 +10,20 @@ import { StoreError } from './store/database.ts'
 const startedAt = performance.now()
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { config: { type: 'string' }, version: { type: 'boolean' }, help: { type: 'boolean' } } })
+  const { values } = parseArgs({
+    options: { config: { type: 'string' }, version: { type: 'boolean' }, help: { type: 'boolean' } },
+  })
   if (values.version) return void console.log(version)
   if (values.help) return void console.log('usage: npm start -- [--config FILE] [--version] [--help]')
 
   const loaded = await loadConfig({ file: values.config, env: process.env, cwd: process.cwd() })
   const { config } = loaded
-  const log = openLog({ level: config.log.level, format: config.log.format, file: join(config.data_path, 'logs', 'agent.log'), stdout: 1 })
+  const log = openLog({
+    level: config.log.level,
+    format: config.log.format,
+    file: logFileOf(config.data_path),
+    stdout: 1,
+  })
   for (const warning of loaded.warnings) log.logger.warn(warning)
   const agent = await openAgent({ loaded, env: process.env, log: log.logger, startedAt })
   const address = await agent.app.listen({ host: config.api.host, port: config.api.port })
@@ -41,8 +47,12 @@ async function main(): Promise<void> {
 
 main().catch((error: unknown) => {
   const { code, message } = error as { code?: string; message: string }
-  const known = error instanceof ConfigError || error instanceof StoreError || error instanceof Failure || code !== undefined
-  const words = code === 'EADDRINUSE' ? `The address is taken by another program (${message}). Set api.port to another one.` : message
+  const known =
+    error instanceof ConfigError || error instanceof StoreError || error instanceof Failure || code !== undefined
+  const words =
+    code === 'EADDRINUSE'
+      ? `The address is taken by another program (${message}). Set api.port to another one.`
+      : message
   process.stderr.write(known ? `fairlead: ${words}\n` : `fairlead: it failed at its start: ${(error as Error).stack}\n`)
   process.exit(1)
 })

@@ -44,8 +44,8 @@ export class Session {
     const answer = await this.#send(ask)
     if (answer.statusCode !== 401) return answer
     answer.resume()
-    if (this.target.apiKey === undefined || !repeatable) throw this.#refused()
-    this.#token = this.#login(this.target.apiKey)
+    if (!repeatable) throw this.#refused()
+    await this.renew()
     const again = await this.#send(ask)
     if (again.statusCode === 401) throw this.#refused()
     return again
@@ -54,6 +54,14 @@ export class Session {
   async token(): Promise<string | undefined> {
     this.#token ??= this.#firstToken()
     return this.#token
+  }
+
+  /** A new token in place of one that was refused. */
+  async renew(): Promise<string> {
+    if (this.target.apiKey === undefined) throw this.#refused()
+    const renewed = this.#login(this.target.apiKey)
+    this.#token = renewed
+    return renewed
   }
 
   async #send(ask: Ask): Promise<IncomingMessage> {

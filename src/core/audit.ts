@@ -32,33 +32,33 @@ export class Audit {
     const time = new Date().toISOString()
     const failed = status < 400 ? 0 : 1
     this.#db.transaction(() => {
-    this.#db.run(
-      `INSERT INTO audit_events (time, actor_type, actor_id, actor_name, action, resource_type, resource_id, success,
+      this.#db.run(
+        `INSERT INTO audit_events (time, actor_type, actor_id, actor_name, action, resource_type, resource_id, success,
         status_code, client_ip, user_agent, request_id, duration_ms, details) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      time,
-      actor.type,
-      actor.id,
-      actor.name,
-      action,
-      resource.type,
-      resource.id,
-      1 - failed,
-      status,
-      origin.clientIp,
-      origin.userAgent,
-      origin.requestId,
-      Math.max(0, Math.round(performance.now() - startedAt)),
-      JSON.stringify(details),
-    )
-    this.#db.run(
-      `INSERT INTO audit_counts (day, action, actor_type, actor_name, events, failures) VALUES (?, ?, ?, ?, 1, ?)
+        time,
+        actor.type,
+        actor.id,
+        actor.name,
+        action,
+        resource.type,
+        resource.id,
+        1 - failed,
+        status,
+        origin.clientIp,
+        origin.userAgent,
+        origin.requestId,
+        Math.max(0, Math.round(performance.now() - startedAt)),
+        JSON.stringify(details),
+      )
+      this.#db.run(
+        `INSERT INTO audit_counts (day, action, actor_type, actor_name, events, failures) VALUES (?, ?, ?, ?, 1, ?)
         ON CONFLICT DO UPDATE SET events = events + 1, failures = failures + excluded.failures`,
-      time.slice(0, 10),
-      action,
-      actor.type,
-      actor.name,
-      failed,
-    )
+        time.slice(0, 10),
+        action,
+        actor.type,
+        actor.name,
+        failed,
+      )
     })
   }
 }

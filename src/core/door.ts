@@ -28,10 +28,10 @@ import {
 } from './operation.ts'
 import { type Actor, requireAccess, requireScope, type Scope } from './permission.ts'
 import { actorOf, type FileSeen, type PlanRow, Plans } from './plan.ts'
-import { isPaged, isValid, redact, validationErrors } from './schema.ts'
 import { isRecordStep } from './record.ts'
 import { type Run, Runs } from './run.ts'
-import { Runner, type RunEvent, storeFailure } from './runner.ts'
+import { type RunEvent, Runner, storeFailure } from './runner.ts'
+import { isPaged, isValid, redact, validationErrors } from './schema.ts'
 import { Kinds, type Results, type Step, type World } from './step.ts'
 
 /** One call of an operation, by whatever way it came. */
@@ -48,6 +48,8 @@ export interface Call {
   ifMatch?: string | undefined
   upload?: Readable | undefined
   onEvent?: ((event: RunEvent) => void) | undefined
+  /** Filled in at the door: the deployment it is about. */
+  deployment?: string | undefined
 }
 
 export interface Answer {
@@ -85,7 +87,10 @@ export class Door {
   readonly #locks = new Locks()
   readonly #idempotency: Idempotency
   readonly #runner: Runner
-  readonly #asks: new (viewer: Viewer, ask: Pick<Ask, 'actor' | 'fresh' | 'signal'>) => Ask
+  readonly #asks: new (
+    viewer: Viewer,
+    ask: Pick<Ask, 'actor' | 'fresh' | 'signal'>,
+  ) => Ask
   readonly #questions: ReadonlyMap<string, Query>
   /** Failures whose audit event was written together with what had been done. */
   readonly #audited = new WeakSet<Failure>()
@@ -110,9 +115,7 @@ export class Door {
     const startedAt = performance.now()
     let planned: PlanRow | undefined
     try {
-      requireAccess(call.actor, operation.permission)
-      const input = readInput(operation, call.raw)
-      requireScope(call.actor, operation.scope?.(input as never) ?? [])
+      const input = this.#admit(operation, call)
       if (call.plan && (operation.kind === 'apply' || operation.plannable === false)) {
         fail('VALIDATION_FAILED', 'This operation has no plan mode: it changes nothing that could be previewed.', [
           { path: 'plan', message: 'is not possible here' },
@@ -166,6 +169,10 @@ export class Door {
     return this.#active.has(id)
   }
 
+  hasUnfinished(): boolean {
+    return this.runs.unfinished().length > 0
+  }
+
   /** At start-up: no run has a living owner. Each is finished or undone, and reported. */
   async recover(): Promise<number> {
     const left = this.runs.unfinished()
@@ -192,10 +199,20 @@ export class Door {
           status: finished ? 200 : 500,
           startedAt,
           origin: run.origin,
-          details: { run: run.id, interrupted: true, message: words, ...(undone.failed.length > 0 ? { not_undone: undone.failed } : {}) },
+          details: {
+            run: run.id,
+            interrupted: true,
+            message: words,
+            ...(undone.failed.length > 0 ? { not_undone: undone.failed } : {}),
+          },
         })
       })
-      this.#parts.report('a run was interrupted by the last stop', { run: run.id, action: run.action, outcome: words })
+      this.#parts.report('a run was interrupted by the last stop', {
+        run: run.id,
+        action: run.action,
+        outcome: words,
+        ...(run.deployment === null ? {} : { deployment: run.deployment }),
+      })
     }
     this.plans.interrupted()
     return left.length
@@ -204,7 +221,10 @@ export class Door {
   /** Waits for the runs under way, and cancels those that take longer. */
   async close(limitMs: number): Promise<void> {
     const all = Promise.all([...this.#active.values()].map(one => one.ended))
-    const inTime = await Promise.race([all.then(() => true), new Promise<false>(done => setTimeout(done, limitMs, false).unref())])
+    const inTime = await Promise.race([
+      all.then(() => true),
+      new Promise<false>(done => setTimeout(done, limitMs, false).unref()),
+    ])
     if (inTime) return
     for (const id of this.#active.keys()) void this.cancel(id, 'The agent is being stopped.')
     await all
@@ -225,7 +245,10 @@ export class Door {
     const operation = this.operations.get(row.operation)
     if (!operation || !mayRead(actor, operation)) return false
     const deployments = JSON.parse(row.deployments) as string[]
-    return actor.deployments === 'all' || deployments.every(name => (actor.deployments as ReadonlyMap<string, unknown>).has(name))
+    return (
+      actor.deployments === 'all' ||
+      deployments.every(name => (actor.deployments as ReadonlyMap<string, unknown>).has(name))
+    )
   }
 
   /** What lists and details say, for actors who are not in the middle of a call. */
@@ -244,7 +267,10 @@ export class Door {
   #admit(operation: Operation, call: Call): unknown {
     requireAccess(call.actor, operation.permission)
     const input = readInput(operation, call.raw)
-    requireScope(call.actor, operation.scope?.(input as never) ?? [])
+    const scopes = operation.scope?.(input as never) ?? []
+    call.deployment = scopes[0]?.deployment
+    requireScope(call.actor, scopes)
+    operation.admit?.(call.actor, input as never)
     return input
   }
 
@@ -268,9 +294,24 @@ export class Door {
     }
   }
 
-  async #change(command: Command, call: Call, input: unknown, startedAt: number, claim: Claim | undefined): Promise<Answer> {
+  async #change(
+    command: Command,
+    call: Call,
+    input: unknown,
+    startedAt: number,
+    claim: Claim | undefined,
+  ): Promise<Answer> {
     if (call.plan) return this.#makePlan(command, call, input, startedAt)
-    const change: Changing = { command, call, input, startedAt, claim, seed: randomBytes(32), planned: undefined, run: Runs.newId() }
+    const change: Changing = {
+      command,
+      call,
+      input,
+      startedAt,
+      claim,
+      seed: randomBytes(32),
+      planned: undefined,
+      run: Runs.newId(),
+    }
     if (!call.respondAsync) return this.#perform(change, false)
     // Refusals come at once, as in a plan; the work itself then decides again under its locks.
     await this.#decide(change)
@@ -285,10 +326,12 @@ export class Door {
       answer => this.runs.keepAnswer(change.run, answer.status, redactAnswer(command, answer.body)),
       thrown => {
         const failure = this.#releasePlan(change, thrown)
-        if (this.runs.row(change.run)?.completed_at === null) this.runs.finish(change.run, cancel.signal.aborted ? 'cancelled' : 'failed', failure.message)
+        if (this.runs.row(change.run)?.completed_at === null)
+          this.runs.finish(change.run, cancel.signal.aborted ? 'cancelled' : 'failed', failure.message)
         this.runs.keepAnswer(change.run, failure.status, failure.body())
         this.#auditRefusal(command, call, failure, change.startedAt, change.planned)
-        if (failure.code === 'INTERNAL') this.#parts.report('a job failed', { run: change.run, cause: String(failure.cause) })
+        if (failure.code === 'INTERNAL')
+          this.#parts.report('a job failed', { run: change.run, cause: String(failure.cause) })
       },
     )
     this.#active.set(change.run, { cancel, ended: ended.finally(() => this.#active.delete(change.run)) })
@@ -299,7 +342,12 @@ export class Door {
   async #perform(change: Changing, isJob: boolean, cancel = new AbortController()): Promise<Answer> {
     const { command, call, input } = change
     const holder = `${command.action} (${change.run})`
-    const held = await this.#locks.take(command.locks?.(input as never) ?? [], holder, isJob ? 3_600_000 : LOCK_LIMIT_MS, cancel.signal)
+    const held = await this.#locks.take(
+      command.locks?.(input as never) ?? [],
+      holder,
+      isJob ? 3_600_000 : LOCK_LIMIT_MS,
+      cancel.signal,
+    )
     const ended = Promise.withResolvers<void>()
     if (!isJob) this.#active.set(change.run, { cancel, ended: ended.promise })
     try {
@@ -329,14 +377,21 @@ export class Door {
     const decided = await command.decide(this.#ask(call.actor, files, seed, signal), input as never)
     const steps = Array.isArray(decided) ? decided : decided.steps
     this.kinds.check(steps)
-    return { steps, actor: Array.isArray(decided) ? call.actor : decided.actor, changes: this.kinds.describe(steps), files }
+    return {
+      steps,
+      actor: Array.isArray(decided) ? call.actor : decided.actor,
+      changes: this.kinds.describe(steps),
+      files,
+    }
   }
 
   /** What could be planned and is refused now: the world has moved, so the plan is stale. */
   #refusedAgain(change: Changing, thrown: unknown): never {
     const failure = storeFailure(thrown)
     if (!change.planned || failure.status >= 500 || failure.code === 'FORBIDDEN') throw failure
-    this.plans.obsolete(change.planned.id, [{ type: change.planned.resource_type, id: change.planned.resource_id, reason: failure.message }])
+    this.plans.obsolete(change.planned.id, [
+      { type: change.planned.resource_type, id: change.planned.resource_id, reason: failure.message },
+    ])
   }
 
   #commit(change: Changing, decided: Decision, results: Results): Failure | undefined {
@@ -382,12 +437,22 @@ export class Door {
 
   async #makePlan(command: Command, call: Call, input: unknown, startedAt: number): Promise<Answer> {
     await this.#requireMatch(command, call)
-    const change: Changing = { command, call, input, startedAt, claim: undefined, seed: randomBytes(32), planned: undefined, run: Runs.newId() }
+    const change: Changing = {
+      command,
+      call,
+      input,
+      startedAt,
+      claim: undefined,
+      seed: randomBytes(32),
+      planned: undefined,
+      run: Runs.newId(),
+    }
     const decided = await this.#decide(change)
     const { params, query, body } = call.raw
     const scopes: Scope[] = command.scope?.(input as never) ?? []
     const shownInput = redact(command.input, { ...query, ...(body as object) }) as Record<string, unknown>
-    const pick = (source: object | undefined) => Object.fromEntries(Object.keys(source ?? {}).map(key => [key, shownInput[key]]))
+    const pick = (source: object | undefined) =>
+      Object.fromEntries(Object.keys(source ?? {}).map(key => [key, shownInput[key]]))
     return this.#parts.db.transaction(() => {
       const plan = this.plans.create({
         id: change.run,
@@ -395,7 +460,12 @@ export class Door {
         actor: call.actor,
         resourceId: text(command.resource.id?.(input as never, {})),
         deployments: scopes.map(scope => scope.deployment),
-        request: { method: call.method, path: call.path, query: pick(query), body: body === undefined ? null : pick(body as object) },
+        request: {
+          method: call.method,
+          path: call.path,
+          query: pick(query),
+          body: body === undefined ? null : pick(body as object),
+        },
         sealed: { raw: { params, query, body }, seed: change.seed.toString('base64'), url: call.path },
         steps: decided.steps,
         changes: decided.changes,
@@ -411,22 +481,33 @@ export class Door {
         details: { action: command.action, resource: plan.resource, summary: plan.summary },
       })
       const total = decided.changes.length
-      const message = total === 0 ? 'Nothing would change.' : `${total} change${total === 1 ? '' : 's'} planned; nothing was done.`
+      const message =
+        total === 0 ? 'Nothing would change.' : `${total} change${total === 1 ? '' : 's'} planned; nothing was done.`
       return { status: 200, body: { data: plan, message } }
     })
   }
 
   async #applyPlan(row: PlanRow, call: Call, startedAt: number, claim: Claim | undefined): Promise<Answer> {
     const command = this.operations.get(row.operation)
-    if (command?.kind !== 'command') return fail('PLAN_STALE', 'The operation of this plan no longer exists. Make a new plan.')
+    if (command?.kind !== 'command')
+      return fail('PLAN_STALE', 'The operation of this plan no longer exists. Make a new plan.')
     requireAccess(call.actor, command.permission)
     this.plans.take(row, call.actor)
     const sealed = this.plans.unsealed(row)
     const own: Call = { ...call, raw: sealed.raw, ifMatch: undefined }
-    const change: Changing = { command, call: own, input: {}, startedAt, claim, seed: Buffer.from(sealed.seed, 'base64'), planned: row, run: Runs.newId() }
+    const change: Changing = {
+      command,
+      call: own,
+      input: {},
+      startedAt,
+      claim,
+      seed: Buffer.from(sealed.seed, 'base64'),
+      planned: row,
+      run: Runs.newId(),
+    }
     try {
-      change.input = readInput(command, own.raw)
-      requireScope(call.actor, command.scope?.(change.input as never) ?? [])
+      change.input = this.#admit(command, own)
+      call.deployment = own.deployment
       return call.respondAsync ? this.#inBackground(change) : await this.#perform(change, false)
     } catch (thrown) {
       throw this.#releasePlan(change, thrown)
@@ -449,10 +530,14 @@ export class Door {
   async #requireMatch(command: Command, call: Call): Promise<void> {
     if (call.ifMatch === undefined) return
     const question = this.#questions.get(command.http.path)
-    const refuse = (why: string): never => fail('PRECONDITION_FAILED', `If-Match does not hold: ${why}. Read it again and repeat the change.`)
+    const refuse = (why: string): never =>
+      fail('PRECONDITION_FAILED', `If-Match does not hold: ${why}. Read it again and repeat the change.`)
     if (!question) return call.ifMatch.trim() === '*' ? undefined : refuse('this has no version to compare with')
     const query = Object.fromEntries(Object.entries(call.raw.query).filter(([name]) => question.fields.query.has(name)))
-    const { body, revision } = await this.#question(question, { ...call, raw: { params: call.raw.params, query, body: undefined } })
+    const { body, revision } = await this.#question(question, {
+      ...call,
+      raw: { params: call.raw.params, query, body: undefined },
+    })
     if (!matches(call.ifMatch, etagOf(JSON.stringify(body), revision))) refuse('it was changed meanwhile')
   }
 
@@ -472,7 +557,13 @@ export class Door {
     }
   }
 
-  #auditRefusal(operation: Command | ApplyOperation, call: Call, failure: Failure, startedAt: number, planned?: PlanRow): void {
+  #auditRefusal(
+    operation: Command | ApplyOperation,
+    call: Call,
+    failure: Failure,
+    startedAt: number,
+    planned?: PlanRow,
+  ): void {
     if (this.#audited.has(failure)) return
     const command = operation.kind === 'command' ? operation : undefined
     const guessed = planned ? planned.resource_id : refusedId(command, call)
@@ -484,7 +575,12 @@ export class Door {
         status: failure.status,
         startedAt,
         origin: call.origin,
-        details: { code: failure.code, error: failure.message, ...(planned ? { plan: planned.id } : {}), ...(call.plan ? { planned: true } : {}) },
+        details: {
+          code: failure.code,
+          error: failure.message,
+          ...(planned ? { plan: planned.id } : {}),
+          ...(call.plan ? { planned: true } : {}),
+        },
       })
     } catch (thrown) {
       this.#parts.report('an audit event could not be written', { action: command?.action, cause: String(thrown) })
@@ -551,7 +647,10 @@ function askClass(factories: ReaderFactories) {
       },
     })
   }
-  return Asking as unknown as new (viewer: Viewer, ask: Pick<Ask, 'actor' | 'fresh' | 'signal'>) => Ask
+  return Asking as unknown as new (
+    viewer: Viewer,
+    ask: Pick<Ask, 'actor' | 'fresh' | 'signal'>,
+  ) => Ask
 }
 
 function envelope(operation: Query | Command, output: unknown, message: string): object {
@@ -585,4 +684,5 @@ function mayRead(actor: Actor, operation: Operation): boolean {
   return actor.permissions.has(permission.replace(':write', ':read') as never)
 }
 
-const text = (id: string | number | null | undefined): string | null => (id === null || id === undefined ? null : String(id))
+const text = (id: string | number | null | undefined): string | null =>
+  id === null || id === undefined ? null : String(id)

@@ -60,7 +60,12 @@ export function fail(code: Code, sentence: string, details?: unknown, cause?: un
 /** Any thrown value as a Failure; what is not one of ours is a defect and says nothing about itself. */
 export function asFailure(thrown: unknown): Failure {
   if (thrown instanceof Failure) return thrown
-  return new Failure('INTERNAL', 'The agent failed on this request. Its log has the cause under the request id.', undefined, thrown)
+  return new Failure(
+    'INTERNAL',
+    'The agent failed on this request. Its log has the cause under the request id.',
+    undefined,
+    thrown,
+  )
 }
 
 export const notFound = (noun: string, id: string | number): never => fail('NOT_FOUND', `There is no ${noun} "${id}".`)

@@ -34,9 +34,13 @@ export class Idempotency {
     if (row && row.request !== digest) {
       fail('CONFLICT', 'This Idempotency-Key was used for another request. Use a new key for a new request.')
     }
-    if (this.#underWay.has(key)) fail('BUSY', 'The first request with this Idempotency-Key is still under way.', [{ held: 'idempotency key' }])
+    if (this.#underWay.has(key))
+      fail('BUSY', 'The first request with this Idempotency-Key is still under way.', [{ held: 'idempotency key' }])
     if (row && row.status === 0) {
-      fail('CONFLICT', 'The first request with this key was carried out, but its answer was lost when the agent stopped. Read the record to see it.')
+      fail(
+        'CONFLICT',
+        'The first request with this key was carried out, but its answer was lost when the agent stopped. Read the record to see it.',
+      )
     }
     if (row) return { status: row.status, body: this.#vault.unseal(row.answer) }
     this.#underWay.add(key)

@@ -70,7 +70,9 @@ export class Locks {
   }
 
   #busy(names: readonly string[]): Error {
-    const held = names.filter(name => this.#holders.has(name)).map(name => ({ held: name, by: this.#holders.get(name) }))
+    const held = names
+      .filter(name => this.#holders.has(name))
+      .map(name => ({ held: name, by: this.#holders.get(name) }))
     const what = held.map(({ held, by }) => `${held} is held by ${by}`).join(', ') || 'others wait for the same'
     return new Failure('BUSY', `Another change is under way: ${what}. Try again when it has ended.`, held)
   }

@@ -4,7 +4,16 @@ import type { Readable } from 'node:stream'
 import { type Code, type Failure, fail } from './failure.ts'
 import type { Fresh } from './fresh.ts'
 import type { Access, Actor, Scope } from './permission.ts'
-import { type Annotated, fromText, isPaged, type Static, type TObject, type TSchema, validate, validationErrors } from './schema.ts'
+import {
+  type Annotated,
+  fromText,
+  isPaged,
+  type Static,
+  type TObject,
+  type TSchema,
+  validate,
+  validationErrors,
+} from './schema.ts'
 import type { Results, Step } from './step.ts'
 
 /** What can be asked. Each area adds its reader here by declaration merging; readers are bound to the actor. */
@@ -51,6 +60,8 @@ interface Common<I extends TObject, O extends TSchema> {
   permission: Access
   /** Which deployments it touches and the level it needs there; may depend on the whole input. */
   scope?(input: Static<I>): Scope[]
+  /** What permission and scope cannot say of the caller: throws for who may not. Asked again while a follow goes on. */
+  admit?(actor: Actor, input: Static<I>): void
   input: I
   output: O
   /** Valid in the standard test world. */
@@ -141,17 +152,35 @@ export function command<I extends TObject, O extends TSchema>(id: string, spec: 
 
 /** A stream of bytes as a file. */
 export function download<I extends TObject>(id: string, spec: DownloadSpec<I>): DownloadOperation {
-  return { kind: 'download', id, fields: fieldsOf(spec.http, spec.input), output: {}, ...spec } as unknown as DownloadOperation
+  return {
+    kind: 'download',
+    id,
+    fields: fieldsOf(spec.http, spec.input),
+    output: {},
+    ...spec,
+  } as unknown as DownloadOperation
 }
 
 /** A websocket that follows something. */
 export function follow<I extends TObject>(id: string, spec: FollowSpec<I>): FollowOperation {
-  return { kind: 'follow', id, fields: fieldsOf(spec.http, spec.input), output: {}, ...spec } as unknown as FollowOperation
+  return {
+    kind: 'follow',
+    id,
+    fields: fieldsOf(spec.http, spec.input),
+    output: {},
+    ...spec,
+  } as unknown as FollowOperation
 }
 
 /** The one operation that performs another's stored request. */
 export function apply<I extends TObject>(id: string, spec: ApplySpec<I>): ApplyOperation {
-  return { kind: 'apply', id, fields: fieldsOf(spec.http, spec.input), output: {}, ...spec } as unknown as ApplyOperation
+  return {
+    kind: 'apply',
+    id,
+    fields: fieldsOf(spec.http, spec.input),
+    output: {},
+    ...spec,
+  } as unknown as ApplyOperation
 }
 
 /** A list that is too long to gather: its items are sent as they come. */
@@ -201,7 +230,11 @@ export function readInput(operation: Operation, raw: RawInput): unknown {
   if (unknown.length > 0) {
     const known = [...fields.query, ...fields.body]
     const sentence = `${unknown.map(name => `\`${name}\``).join(', ')} is not known here; known: ${known.join(', ') || 'none'}.`
-    fail('VALIDATION_FAILED', sentence, unknown.map(name => ({ path: name, message: 'is not known' })))
+    fail(
+      'VALIDATION_FAILED',
+      sentence,
+      unknown.map(name => ({ path: name, message: 'is not known' })),
+    )
   }
   return validate(operation.input, input)
 }
@@ -237,7 +270,8 @@ export function checkOperations(operations: readonly Operation[]): void {
 function fieldsOf(http: HttpLine, input: TObject): Fields {
   const path = [...http.path.matchAll(/:(\w+)/g)].map(match => match[1] as string)
   const rest = Object.keys((input as Annotated).properties ?? {}).filter(name => !path.includes(name))
-  const inQuery = (name: string) => http.upload || http.method === 'GET' || http.method === 'DELETE' || http.query?.includes(name)
+  const inQuery = (name: string) =>
+    http.upload || http.method === 'GET' || http.method === 'DELETE' || http.query?.includes(name)
   const deletes = http.method === 'DELETE' || http.also?.includes('DELETE')
   return {
     path,

@@ -55,7 +55,9 @@ const viewerReads: readonly Resource[] = [
 const ofRole: Record<Role, ReadonlySet<Permission>> = {
   admin: new Set(permissions),
   operator: withReads([
-    ...resources.filter(resource => !operatorNeverReads.includes(resource)).map((resource): Permission => `${resource}:read`),
+    ...resources
+      .filter(resource => !operatorNeverReads.includes(resource))
+      .map((resource): Permission => `${resource}:read`),
     ...operatorWrites.map((resource): Permission => `${resource}:write`),
   ]),
   viewer: withReads(viewerReads.map((resource): Permission => `${resource}:read`)),
@@ -111,14 +113,18 @@ export function requireCanGrant(
   grant: { role: Role; permissions: readonly Permission[]; deployments?: readonly string[] },
 ): void {
   if (grant.role === 'admin' && grant.permissions.length > 0) {
-    fail('VALIDATION_FAILED', 'The role admin has every permission; leave `permissions` empty or choose another role.', [
-      { path: 'permissions', message: 'must be empty for the role admin' },
-    ])
+    fail(
+      'VALIDATION_FAILED',
+      'The role admin has every permission; leave `permissions` empty or choose another role.',
+      [{ path: 'permissions', message: 'must be empty for the role admin' }],
+    )
   }
   if (grant.role === 'admin' && (actor.role !== 'admin' || actor.deployments !== 'all')) {
     fail('FORBIDDEN', 'Only an administrator of all deployments can grant the role admin.')
   }
-  const missing = [...permissionsOf(grant.role, grant.permissions)].filter(permission => !actor.permissions.has(permission))
+  const missing = [...permissionsOf(grant.role, grant.permissions)].filter(
+    permission => !actor.permissions.has(permission),
+  )
   if (missing.length > 0) {
     fail('FORBIDDEN', `You cannot grant what you do not have yourself: ${missing.join(', ')}.`, { missing })
   }

@@ -144,7 +144,11 @@ export class Plans {
       JSON.stringify(actorOf(actor)),
       row.id,
     )
-    if (changes === 0) fail('PLAN_NOT_APPLICABLE', `Plan ${row.id} is ${this.row(row.id).status}; only an available plan can be applied.`)
+    if (changes === 0)
+      fail(
+        'PLAN_NOT_APPLICABLE',
+        `Plan ${row.id} is ${this.row(row.id).status}; only an available plan can be applied.`,
+      )
   }
 
   /** Another list of changes, or a changed file: nothing is done, and the plan is obsolete from then on. */
@@ -160,7 +164,11 @@ export class Plans {
 
   /** From here on the plan can't be applied any more; what moved is told each time. */
   obsolete(id: string, moved: { type: string; id: string | null; reason?: string }[]): never {
-    this.#db.run("UPDATE plans SET status = 'obsolete', sealed = NULL, error = ? WHERE id = ?", JSON.stringify(moved), id)
+    this.#db.run(
+      "UPDATE plans SET status = 'obsolete', sealed = NULL, error = ? WHERE id = ?",
+      JSON.stringify(moved),
+      id,
+    )
     this.#stale(id, moved)
   }
 
@@ -188,14 +196,22 @@ export class Plans {
 
   /** After a crash nothing is being applied any more. */
   interrupted(): void {
-    this.#db.run("UPDATE plans SET status = 'failed', sealed = NULL, error = 'The agent was stopped while it was applied.' WHERE status = 'applying'")
+    this.#db.run(
+      "UPDATE plans SET status = 'failed', sealed = NULL, error = 'The agent was stopped while it was applied.' WHERE status = 'applying'",
+    )
   }
 
   /** Wipes what expired plans had sealed; a month later they leave the list. */
   sweep(): void {
     const expired = new Date(Date.now() - this.#lifetimeSeconds() * 1000).toISOString()
-    this.#db.run("UPDATE plans SET status = 'expired', sealed = NULL WHERE status = 'available' AND created_at <= ?", expired)
-    this.#db.run("DELETE FROM plans WHERE status <> 'available' AND created_at < ?", new Date(Date.now() - 30 * 86_400_000).toISOString())
+    this.#db.run(
+      "UPDATE plans SET status = 'expired', sealed = NULL WHERE status = 'available' AND created_at <= ?",
+      expired,
+    )
+    this.#db.run(
+      "DELETE FROM plans WHERE status <> 'available' AND created_at < ?",
+      new Date(Date.now() - 30 * 86_400_000).toISOString(),
+    )
   }
 
   shown(row: PlanRow): Plan {
@@ -230,7 +246,9 @@ export const actorOf = ({ type, id, name }: Actor): PlanActor => ({ type, id, na
 function differing(before: readonly Change[], after: readonly Change[]): { type: string; id: string }[] {
   const texts = (changes: readonly Change[]) => new Map(changes.map(change => [canonical(change), change]))
   const [old, now] = [texts(before), texts(after)]
-  const moved = [...old, ...now].filter(([text]) => !(old.has(text) && now.has(text))).map(([, { type, id }]) => ({ type, id }))
+  const moved = [...old, ...now]
+    .filter(([text]) => !(old.has(text) && now.has(text)))
+    .map(([, { type, id }]) => ({ type, id }))
   const unique = new Map(moved.map(one => [`${one.type} ${one.id}`, one]))
   // The digest covers values a plan does not show; then the whole resource is named.
   return unique.size > 0 ? [...unique.values()] : before.map(({ type, id }) => ({ type, id }))

@@ -29,7 +29,11 @@ export function putRecord<T extends object>(
   options: { cause?: string; as?: string } = {},
 ): Step<{ id: number }> {
   const stable = before ? withoutVolatile(table, before) : null
-  return { kind: 'record.put', data: { area: table.name, before: stable, after: withoutVolatile(table, after) }, ...options }
+  return {
+    kind: 'record.put',
+    data: { area: table.name, before: stable, after: withoutVolatile(table, after) },
+    ...options,
+  }
 }
 
 export function deleteRecord<T extends object>(table: Table<T>, before: T, options: { cause?: string } = {}): Step {
@@ -78,7 +82,8 @@ function changeOf(table: AnyTable, before: object | null, after: object | null):
   const [old, next] = [hide(before), hide(after)]
   const action = !before ? 'create' : after ? 'update' : 'delete'
   const sensitive = (table.secret ?? []).some(
-    column => !isDeepStrictEqual((before as Record<string, unknown>)?.[column], (after as Record<string, unknown>)?.[column]),
+    column =>
+      !isDeepStrictEqual((before as Record<string, unknown>)?.[column], (after as Record<string, unknown>)?.[column]),
   )
   return {
     type: 'record',
@@ -92,16 +97,26 @@ function changeOf(table: AnyTable, before: object | null, after: object | null):
 
 function shown(table: AnyTable, record: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
-    Object.entries(record).map(([column, value]) => [column, table.secret?.includes(column) && value ? REDACTED : value]),
+    Object.entries(record).map(([column, value]) => [
+      column,
+      table.secret?.includes(column) && value ? REDACTED : value,
+    ]),
   )
 }
 
-function onlyChanged(record: Record<string, unknown>, other: Record<string, unknown> | undefined): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(record).filter(([column, value]) => !isDeepStrictEqual(value, other?.[column])))
+function onlyChanged(
+  record: Record<string, unknown>,
+  other: Record<string, unknown> | undefined,
+): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(record).filter(([column, value]) => !isDeepStrictEqual(value, other?.[column])),
+  )
 }
 
 function withoutVolatile<T extends object, R extends Partial<T>>(table: Table<T>, record: R): Partial<R> {
-  const kept = Object.entries(record).filter(([column]) => !(table.volatile as readonly string[] | undefined)?.includes(column))
+  const kept = Object.entries(record).filter(
+    ([column]) => !(table.volatile as readonly string[] | undefined)?.includes(column),
+  )
   return Object.fromEntries(kept) as Partial<R>
 }
 

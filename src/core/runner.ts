@@ -9,7 +9,13 @@ import { EACH, type EachResult, type Kinds, type Results, resolve, type Step, ty
 
 /** What a watcher of a run is told as it happens. */
 export type RunEvent =
-  | { type: 'step'; step: number; of: number; status: 'started' | 'done' | 'failed' | 'undone' | 'undo_failed'; what: string }
+  | {
+      type: 'step'
+      step: number
+      of: number
+      status: 'started' | 'done' | 'failed' | 'undone' | 'undo_failed'
+      what: string
+    }
   | { type: 'progress'; step: number; percent: number; phase: string }
 
 export interface Performance {
@@ -91,7 +97,9 @@ export class Runner {
       return placed ? [{ placed, ...step }] : []
     })
     const finals = begun.filter(({ placed }) => isFinal(this.#kinds, placed.step))
-    const mayFinish = finals.length > 0 && finals.every(one => one.state === 'done' || this.#kinds.of(one.placed.step).end === 'repeatable')
+    const mayFinish =
+      finals.length > 0 &&
+      finals.every(one => one.state === 'done' || this.#kinds.of(one.placed.step).end === 'repeatable')
     if (!mayFinish) {
       act.resume(begun)
       return { finished: false, undone: finals.length > 0 ? { failed: [], untouched: true } : await act.undoAll() }
@@ -107,7 +115,13 @@ export class Runner {
 
   #write(step: Step, results: Results): void {
     const data = resolve(step.data, results, new Date())
-    const performing = { before: undefined, signal: new AbortController().signal, upload: undefined, now: new Date(), progress: () => {} }
+    const performing = {
+      before: undefined,
+      signal: new AbortController().signal,
+      upload: undefined,
+      now: new Date(),
+      progress: () => {},
+    }
     const result = this.#kinds.of(step).perform(this.#world, data, performing)
     if (step.as) results[step.as] = result
   }
@@ -148,7 +162,8 @@ class Acting {
   }
 
   async repeat(placed: Placed, kept: KeptStep, done: boolean): Promise<void> {
-    const again = () => this.#kinds.of(placed.step).perform(this.#world, kept.data, this.#performing(placed, kept.before))
+    const again = () =>
+      this.#kinds.of(placed.step).perform(this.#world, kept.data, this.#performing(placed, kept.before))
     const result = done ? kept.result : await again()
     this.#runs.stepState(this.#run.id, placed.position, 'done')
     if (placed.step.as) this.#results[placed.step.as] = result
@@ -244,7 +259,8 @@ class Acting {
   #tell(placed: Placed, status: 'started' | 'done' | 'failed' | 'undone' | 'undo_failed'): void {
     const what = this.#what(placed.step)
     this.#performance.onEvent?.({ type: 'step', step: placed.position, of: this.#of, status, what })
-    if (status === 'started') this.#runs.progress(this.#run.id, (Math.min(placed.position, this.#of - 1) / Math.max(1, this.#of)) * 100, what)
+    if (status === 'started')
+      this.#runs.progress(this.#run.id, (Math.min(placed.position, this.#of - 1) / Math.max(1, this.#of)) * 100, what)
   }
 
   #what(step: Step): string {
@@ -257,7 +273,11 @@ function place(steps: readonly Step[]): Placed[] {
   let position = 0
   return steps.map(step => {
     if (step.kind !== EACH) return { step, position: position++, inner: null }
-    return { step, position, inner: (step.data as Step[]).map(one => ({ step: one, position: position++, inner: null })) }
+    return {
+      step,
+      position,
+      inner: (step.data as Step[]).map(one => ({ step: one, position: position++, inner: null })),
+    }
   })
 }
 
@@ -275,10 +295,20 @@ function cancelled(signal: AbortSignal): Failure {
 export function storeFailure(thrown: unknown): Failure {
   const { errcode, errstr } = thrown as { errcode?: number; errstr?: string }
   if (errcode === 13 || (thrown as NodeJS.ErrnoException)?.code === 'ENOSPC') {
-    return new Failure('SERVICE_UNAVAILABLE', 'The disk that holds the data folder is full; nothing was changed. Free some space and try again.', undefined, thrown)
+    return new Failure(
+      'SERVICE_UNAVAILABLE',
+      'The disk that holds the data folder is full; nothing was changed. Free some space and try again.',
+      undefined,
+      thrown,
+    )
   }
   if (errcode !== undefined && errcode % 256 === 10) {
-    return new Failure('SERVICE_UNAVAILABLE', `The data folder cannot be written (${errstr}); nothing was changed.`, undefined, thrown)
+    return new Failure(
+      'SERVICE_UNAVAILABLE',
+      `The data folder cannot be written (${errstr}); nothing was changed.`,
+      undefined,
+      thrown,
+    )
   }
   if (errcode === 2067 || errcode === 1555) {
     return new Failure('ALREADY_EXISTS', 'A record with this name or id exists already.', undefined, thrown)

@@ -91,7 +91,8 @@ export function redact(schema: TSchema, value: unknown): unknown {
   if (node['x-secret']) return value === undefined || value === null || value === '' ? value : REDACTED
   if (Array.isArray(value)) return node.items ? value.map(item => redact(node.items as TSchema, item)) : value
   if (node.anyOf && value !== null && typeof value === 'object') {
-    const branch = node.anyOf.find(option => isValid(option, value)) ?? node.anyOf.find(option => (option as Annotated).properties)
+    const branch =
+      node.anyOf.find(option => isValid(option, value)) ?? node.anyOf.find(option => (option as Annotated).properties)
     return branch ? redact(branch, value) : value
   }
   if (value === null || typeof value !== 'object') {
@@ -123,7 +124,8 @@ export function fromText(schema: TSchema, text: unknown): unknown {
     }
     return text
   }
-  if (node.type === 'array') return (Array.isArray(text) ? text : String(text).split(',')).map(item => fromText(node.items ?? {}, item))
+  if (node.type === 'array')
+    return (Array.isArray(text) ? text : String(text).split(',')).map(item => fromText(node.items ?? {}, item))
   if (typeof text !== 'string') return text
   if (node.type === 'integer' || node.type === 'number') return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text
   if (node.type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text
@@ -175,11 +177,13 @@ function phrase(error: SchemaError): string {
 /** A schema may say in words what it expects (`x-hint`), which serves a person better than a pattern. */
 function hintAt(schema: TSchema, path: string): string | undefined {
   let node: Annotated | undefined = schema as Annotated
-  for (const part of path.split('.').filter(Boolean)) node = node && ((fieldOf(node, part) ?? node.items) as Annotated | undefined)
+  for (const part of path.split('.').filter(Boolean))
+    node = node && ((fieldOf(node, part) ?? node.items) as Annotated | undefined)
   return node?.['x-hint']
 }
 
-const sentence = (fault: Fault) => (fault.path === '' ? `the body ${fault.message}` : `\`${fault.path}\` ${fault.message}`)
+const sentence = (fault: Fault) =>
+  fault.path === '' ? `the body ${fault.message}` : `\`${fault.path}\` ${fault.message}`
 const join = (path: string, name: string) => (path === '' ? name : `${path}.${name}`)
 
 function fieldOf(node: Annotated, key: string): TSchema | undefined {

@@ -55,7 +55,11 @@ export interface Kind<D, B, R> {
    * How it ends: it can be undone (also when half done), it left nothing to undo, or it cannot be undone.
    * A final kind that is `repeatable` is performed again after a crash, and the run goes on to its end.
    */
-  end: 'harmless' | 'final' | 'repeatable' | { undo(world: World, data: D, before: B, performing: { signal: AbortSignal }): Promise<void> | void }
+  end:
+    | 'harmless'
+    | 'final'
+    | 'repeatable'
+    | { undo(world: World, data: D, before: B, performing: { signal: AbortSignal }): Promise<void> | void }
 }
 
 export interface StepKind<D = never, B = never, R = unknown> extends Kind<D, B, R> {
@@ -69,7 +73,11 @@ export interface AnyKind {
   describe(data: unknown): Change | Change[]
   before?(world: World, data: unknown): unknown
   perform(world: World, data: unknown, performing: Performing<unknown>): unknown
-  end: 'harmless' | 'final' | 'repeatable' | { undo(world: World, data: unknown, before: unknown, performing: { signal: AbortSignal }): Promise<void> | void }
+  end:
+    | 'harmless'
+    | 'final'
+    | 'repeatable'
+    | { undo(world: World, data: unknown, before: unknown, performing: { signal: AbortSignal }): Promise<void> | void }
 }
 
 /** Declares a kind once; the value is also the maker of its steps. */
@@ -87,34 +95,72 @@ export function each(steps: Step[], options: { as?: string } = {}): Step<EachRes
   return { kind: EACH, data: steps, ...options }
 }
 
-export type EachResult = { ok: true; result: unknown } | { ok: false; error: string; code: string; details?: unknown }
+export type EachResult =
+  | { ok: true; result: unknown }
+  | { ok: false; error: string; code: string; details?: unknown; /** Why it is not as it was before. */ not_undone?: string }
+
+/** A value that is known only when its step is performed. Data of a caller never becomes one, whatever it looks like. */
+class Placeholder {
+  readonly from: { $result: [step: string, field: string] } | { $now: number }
+
+  constructor(from: Placeholder['from']) {
+    this.from = from
+  }
+}
 
 /** What an earlier step returned; a plan shows it as *known after apply*. */
-export function resultOf<R, K extends keyof R>(step: Step<R>, field: K): R[K] {
+export function resultOf<R, K extends keyof R & string>(step: Step<R>, field: K): R[K] {
   if (!step.as) throw new Error(`A step whose result is used needs a name: ${step.kind}`)
-  return { $result: [step.as, field] } as unknown as R[K]
+  return new Placeholder({ $result: [step.as, field] }) as unknown as R[K]
 }
 
 /** The moment of performing, in RFC 3339, some seconds later or earlier. Deciding has no clock. */
-export const momentOf = (secondsLater = 0): string => ({ $now: secondsLater }) as unknown as string
+export const momentOf = (secondsLater = 0): string => new Placeholder({ $now: secondsLater }) as unknown as string
 
 export const KNOWN_AFTER_APPLY = '(known after apply)'
 
+export type Results = Record<string, unknown>
+
 /** Puts the values in place of the placeholders, or the words that a plan shows. */
 export function resolve(data: unknown, results: Results | 'shown', now: Date): unknown {
-  if (Array.isArray(data)) return data.map(item => resolve(item, results, now))
-  if (data === null || typeof data !== 'object' || Buffer.isBuffer(data)) return data
-  const { $result, $now } = data as { $result?: [string, string]; $now?: number }
-  if ($now !== undefined) {
-    return results === 'shown' ? KNOWN_AFTER_APPLY : new Date(now.getTime() + $now * 1000).toISOString()
-  }
-  if ($result !== undefined) {
-    return results === 'shown' ? KNOWN_AFTER_APPLY : (results[$result[0]] as Record<string, unknown> | undefined)?.[$result[1]]
-  }
-  return Object.fromEntries(Object.entries(data).map(([key, value]) => [key, resolve(value, results, now)]))
+  return mapped(data, ({ from }) => {
+    if (results === 'shown') return KNOWN_AFTER_APPLY
+    if ('$now' in from) return new Date(now.getTime() + from.$now * 1000).toISOString()
+    const [step, field] = from.$result
+    return (results[step] as Record<string, unknown>)[field]
+  })
 }
 
-export type Results = Record<string, unknown>
+/** Steps as text keeps them: a placeholder becomes what it is from, and a `$` of the data's own is doubled. */
+export function toStored(data: unknown): unknown {
+  return mapped(
+    data,
+    ({ from }) => from,
+    key => (key.startsWith('$') ? `$${key}` : key),
+  )
+}
+
+export function fromStored(data: unknown): unknown {
+  if (Array.isArray(data)) return data.map(fromStored)
+  if (data === null || typeof data !== 'object') return data
+  if ('$result' in data || '$now' in data) return new Placeholder(data as Placeholder['from'])
+  return Object.fromEntries(
+    Object.entries(data).map(([key, value]) => [key.startsWith('$$') ? key.slice(1) : key, fromStored(value)]),
+  )
+}
+
+/** A copy of plain data. What text cannot keep would be something else after a crash, so it is refused here. */
+function mapped(data: unknown, placeholder: (found: Placeholder) => unknown, rename = (key: string) => key): unknown {
+  if (Array.isArray(data)) return data.map(item => mapped(item, placeholder, rename))
+  if (data instanceof Placeholder) return placeholder(data)
+  if (data === null || typeof data !== 'object') return data
+  const prototype = Object.getPrototypeOf(data)
+  if (prototype !== null && prototype !== Object.prototype) {
+    throw new Error(`The data of a step must be plain, but holds a ${prototype.constructor.name}`)
+  }
+  const entries = Object.entries(data).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(entries.map(([key, value]) => [rename(key), mapped(value, placeholder, rename)]))
+}
 
 /** All kinds of the agent by name. */
 export class Kinds {
@@ -137,17 +183,29 @@ export class Kinds {
     return steps.flatMap(step => {
       if (step.kind === EACH) return this.describe(step.data as Step[])
       const shown = resolve(step.data, 'shown', new Date(0))
-      return [this.of(step).describe(shown)].flat().map(change => (step.cause && !change.reason ? { ...change, reason: step.cause } : change))
+      return [this.of(step).describe(shown)]
+        .flat()
+        .map(change => (step.cause && !change.reason ? { ...change, reason: step.cause } : change))
     })
   }
 
-  /** No undoable step may follow one that cannot be undone: its undo would rest on what is gone. */
+  /** Refuses what could not be carried out as it was decided: a defect of the operation, found when it is planned. */
   check(steps: readonly Step[]): void {
+    const named = new Set<string>()
     let final: string | undefined
-    for (const step of steps.flatMap(one => (one.kind === EACH ? (one.data as Step[]) : [one]))) {
-      const { end, name } = this.of(step)
-      if (final && typeof end === 'object') throw new Error(`${name} can be undone but follows ${final}, which cannot`)
-      if (end === 'final' || end === 'repeatable') final = name
+    for (const step of steps) {
+      for (const one of step.kind === EACH ? (step.data as Step[]) : [step]) {
+        const { end, name } = this.of(one)
+        // The undo of this one would rest on what is gone.
+        if (final && typeof end === 'object') throw new Error(`${name} can be undone but follows ${final}, which cannot`)
+        if (end === 'final' || end === 'repeatable') final = name
+        if (one !== step && one.as) throw new Error(`${name} is called ${one.as}, but stands in an each, whose result tells of it`)
+        mapped(one.data, ({ from }) => {
+          if ('$result' in from && !named.has(from.$result[0])) throw new Error(`${name} uses the result of ${from.$result[0]}, which does not come before it`)
+        })
+      }
+      if (step.as && named.has(step.as)) throw new Error(`Two steps are called ${step.as}`)
+      if (step.as) named.add(step.as)
     }
   }
 }

@@ -10,24 +10,40 @@ const assets: Record<string, string> = {
   'swagger-ui.css': 'text/css; charset=utf-8',
   'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
 }
-const own: Record<string, string> = { 'docs.js': 'text/javascript; charset=utf-8', 'docs.css': 'text/css; charset=utf-8' }
+const own: Record<string, string> = {
+  'docs.js': 'text/javascript; charset=utf-8',
+  'docs.css': 'text/css; charset=utf-8',
+}
 
 export function docsPage(): Download {
-  return { mediaType: 'text/html; charset=utf-8', chunks: createReadStream(new URL('./docs/index.html', import.meta.url)) }
+  return {
+    mediaType: 'text/html; charset=utf-8',
+    chunks: createReadStream(new URL('./docs/index.html', import.meta.url)),
+  }
 }
 
 /** The files of the page. They hold nothing of this agent, so they need no token; the document itself does. */
 export function serveDocs(app: FastifyInstance): void {
   app.addHook('onSend', async (request, reply) => {
     if (request.url.startsWith('/api/docs')) {
-      reply.header('content-security-policy', "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'")
+      reply.header(
+        'content-security-policy',
+        "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'",
+      )
     }
   })
   const viewer = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
   for (const [name, type] of Object.entries(assets)) {
-    app.get(`/api/docs/${name}`, (_request, reply) => reply.type(type).header('cache-control', 'max-age=86400').send(createReadStream(join(viewer, name))))
+    app.get(`/api/docs/${name}`, (_request, reply) =>
+      reply
+        .type(type)
+        .header('cache-control', 'max-age=86400')
+        .send(createReadStream(join(viewer, name))),
+    )
   }
   for (const [name, type] of Object.entries(own)) {
-    app.get(`/api/docs/${name}`, (_request, reply) => reply.type(type).send(createReadStream(new URL(`./docs/${name}`, import.meta.url))))
+    app.get(`/api/docs/${name}`, (_request, reply) =>
+      reply.type(type).send(createReadStream(new URL(`./docs/${name}`, import.meta.url))),
+    )
   }
 }

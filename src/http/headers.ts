@@ -32,7 +32,10 @@ export function allowOrigin(cors: CorsSettings, request: FastifyRequest, reply: 
   if (request.method !== 'OPTIONS' || request.headers['access-control-request-method'] === undefined) return false
   reply
     .header('access-control-allow-methods', 'GET, HEAD, POST, PUT, PATCH, DELETE')
-    .header('access-control-allow-headers', 'Authorization, Content-Type, Accept, If-Match, If-None-Match, Idempotency-Key, Prefer')
+    .header(
+      'access-control-allow-headers',
+      'Authorization, Content-Type, Accept, If-Match, If-None-Match, Idempotency-Key, Prefer',
+    )
     .header('access-control-max-age', '600')
     .code(200)
     .send()

@@ -2,8 +2,8 @@
 
 import { type Code, catalogue } from '../core/failure.ts'
 import { isMutation, type Method, type Operation } from '../core/operation.ts'
-import { type Annotated, isPaged, redact, type TSchema, Type } from '../core/schema.ts'
 import { PlanSchema } from '../core/plan-schema.ts'
+import { type Annotated, isPaged, redact, type TSchema, Type } from '../core/schema.ts'
 
 export type OpenApi = Record<string, unknown>
 
@@ -14,7 +14,11 @@ export function openApiOf(operations: readonly Operation[], version: string): Op
     paths[path] ??= {}
     const methods = [operation.http.method, ...(operation.http.also ?? [])]
     for (const [index, method] of methods.entries()) {
-      paths[path][method.toLowerCase()] = describe(operation, method, index === 0 ? operation.id : `${operation.id}_${method.toLowerCase()}`)
+      paths[path][method.toLowerCase()] = describe(
+        operation,
+        method,
+        index === 0 ? operation.id : `${operation.id}_${method.toLowerCase()}`,
+      )
     }
   }
   return {
@@ -104,7 +108,13 @@ const planParameter = {
   description: 'Preview: answer the plan and change nothing.',
   schema: { type: 'boolean', default: false },
 }
-const header = (name: string, text: string) => ({ name, in: 'header', required: false, description: text, schema: { type: 'string' } })
+const header = (name: string, text: string) => ({
+  name,
+  in: 'header',
+  required: false,
+  description: text,
+  schema: { type: 'string' },
+})
 const mutationHeaders = [
   header('Idempotency-Key', 'The same key and request within 24 h returns the first answer.'),
   header('Prefer', '`respond-async`: answer 201 with a job at once.'),
@@ -114,13 +124,16 @@ const ifNoneMatch = header('If-None-Match', '304 when this is still the version.
 
 function bodyOf(operation: Operation): object | undefined {
   const { fields, input, example, http } = operation
-  if (http.upload) return { required: true, content: { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } } }
+  if (http.upload)
+    return { required: true, content: { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } } }
   if (fields.body.size === 0) return undefined
   const names = [...fields.body]
   const required = names.filter(name => isRequired(operation, name))
   const schema = {
     type: 'object',
-    properties: Object.fromEntries(names.map(name => [name, forInput((input.properties as Record<string, TSchema>)[name] as TSchema)])),
+    properties: Object.fromEntries(
+      names.map(name => [name, forInput((input.properties as Record<string, TSchema>)[name] as TSchema)]),
+    ),
     ...(required.length > 0 ? { required } : {}),
     additionalProperties: false,
   }
@@ -132,10 +145,17 @@ function bodyOf(operation: Operation): object | undefined {
 function responsesOf(operation: Operation): Record<string, object> {
   const success: Record<string, object> = {}
   const json = (text: string, schema: object) => ({ description: text, content: { 'application/json': { schema } } })
-  const planned = { type: 'object', properties: { data: ref('Plan'), message: { type: 'string' } }, required: ['data', 'message'] }
+  const planned = {
+    type: 'object',
+    properties: { data: ref('Plan'), message: { type: 'string' } },
+    required: ['data', 'message'],
+  }
   const status = operation.http.status ?? 200
   if (operation.kind === 'download') {
-    success[200] = { description: 'The file', content: Object.fromEntries(operation.mediaTypes.map(type => [type, {}])) }
+    success[200] = {
+      description: 'The file',
+      content: Object.fromEntries(operation.mediaTypes.map(type => [type, {}])),
+    }
   } else if (operation.kind === 'follow') {
     success[101] = { description: 'A websocket; the first message is the token' }
   } else if (operation.kind === 'apply') {
@@ -143,10 +163,15 @@ function responsesOf(operation: Operation): Record<string, object> {
     success[201] = json('What the planned request answers, with the plan', { type: 'object' })
   } else {
     const own = answerSchema(operation)
-    const options = [own, ...(plannable(operation) && status === 200 ? [planned] : []), ...(isMutation(operation) && status === 201 ? [ref('Job')] : [])]
+    const options = [
+      own,
+      ...(plannable(operation) && status === 200 ? [planned] : []),
+      ...(isMutation(operation) && status === 201 ? [ref('Job')] : []),
+    ]
     success[status] = json('Done', options.length > 1 ? { anyOf: options } : own)
     if (plannable(operation) && status === 201) success[200] = json('The plan, with plan=true', planned)
-    if (isMutation(operation) && status === 200) success[201] = json('Started as a job, with Prefer: respond-async', ref('Job'))
+    if (isMutation(operation) && status === 200)
+      success[201] = json('Started as a job, with Prefer: respond-async', ref('Job'))
   }
   if (operation.kind === 'query' && operation.http.method === 'GET') success[304] = { description: 'Not changed' }
   const errors = [...byStatus(codesOf(operation))].map(([code]) => [code, { $ref: `#/components/responses/${code}` }])
@@ -162,7 +187,8 @@ export function codesOf(operation: Operation): Code[] {
   if (fields.path.length > 0 || operation.scope) codes.push('NOT_FOUND', 'FORBIDDEN')
   if (http.method !== 'GET') codes.push('INVALID_JSON', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE')
   if (isMutation(operation)) codes.push('BUSY', 'CONFLICT', 'PRECONDITION_FAILED', 'SERVICE_UNAVAILABLE')
-  if (operation.kind === 'apply') codes.push('PLAN_STALE', 'PLAN_EXPIRED', 'PLAN_NOT_APPLICABLE', 'FORBIDDEN', 'UPSTREAM_FAILED', 'TIMEOUT')
+  if (operation.kind === 'apply')
+    codes.push('PLAN_STALE', 'PLAN_EXPIRED', 'PLAN_NOT_APPLICABLE', 'FORBIDDEN', 'UPSTREAM_FAILED', 'TIMEOUT')
   if (operation.kind === 'follow') codes.push('UPGRADE_REQUIRED')
   return [...new Set(codes)]
 }
@@ -172,7 +198,11 @@ function answerSchema(operation: Operation): object {
   const { output } = operation
   if (isPaged(output)) {
     const page = output as unknown as { properties: object; required: string[] }
-    return { ...page, properties: { ...page.properties, message: { type: 'string' } }, required: [...page.required, 'message'] }
+    return {
+      ...page,
+      properties: { ...page.properties, message: { type: 'string' } },
+      required: [...page.required, 'message'],
+    }
   }
   return { type: 'object', properties: { data: output, message: { type: 'string' } }, required: ['data', 'message'] }
 }
@@ -196,14 +226,16 @@ function forInput(schema: TSchema): TSchema {
   if (node.items) return { ...node, items: forInput(node.items) } as TSchema
   if (!node.properties) return schema
   const properties = Object.fromEntries(Object.entries(node.properties).map(([name, field]) => [name, forInput(field)]))
-  const required = (node.required ?? []).filter(name => (node.properties?.[name] as Annotated).default === undefined)
+  const required = (node.required ?? []).filter(
+    name => (node.properties?.[name] as Annotated | undefined)?.default === undefined,
+  )
   const { required: _, ...rest } = node
   return { ...rest, properties, ...(required.length > 0 ? { required } : {}), additionalProperties: false } as TSchema
 }
 
 function isRequired(operation: Operation, name: string): boolean {
   const { required, properties } = operation.input as Annotated
-  return (required?.includes(name) ?? false) && (properties?.[name] as Annotated).default === undefined
+  return (required?.includes(name) ?? false) && (properties?.[name] as Annotated | undefined)?.default === undefined
 }
 
 const plannable = (operation: Operation): boolean => operation.kind === 'command' && operation.plannable !== false

@@ -2,14 +2,20 @@
 
 import type { IncomingMessage, Server } from 'node:http'
 import { Readable } from 'node:stream'
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify'
 import { etagOf } from '../core/canonical.ts'
 import type { Answer, Call, Door } from '../core/door.ts'
 import { Failure, fail } from '../core/failure.ts'
 import { isMutation, type Method, type Operation, type RawInput, Streamed } from '../core/operation.ts'
 import { type Actor, system } from '../core/permission.ts'
-import { allowOrigin, type CorsSettings, hardenedHeaders } from './headers.ts'
 import { renderFailure, toFailure } from './errors.ts'
+import { allowOrigin, type CorsSettings, hardenedHeaders } from './headers.ts'
 import { answerWebsockets } from './websocket.ts'
 
 export interface HttpSettings {
@@ -28,6 +34,12 @@ export interface HttpParts {
   identify(token: string): Actor | Promise<Actor>
   /** With authentication off everybody is an administrator. */
   authEnabled(): boolean
+}
+
+/** What a request is found to be on its way, for its line in the log. */
+interface Carrying {
+  actor?: Actor
+  call?: Call
 }
 
 const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
@@ -65,15 +77,27 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     if (request.headers.origin === undefined || !allowOrigin(cors(), request, reply)) next()
   })
   app.addHook('onResponse', (request, reply, next) => {
-    const actor = (request as { actor?: Actor }).actor
-    const line = { reqId: request.id, method: request.method, path: pathOf(request.url), status: reply.statusCode, ms: Math.round(reply.elapsedTime * 10) / 10, ip: request.ip, ...(actor ? { actor: actor.name } : {}) }
+    const { actor, call } = request as Carrying
+    const line = {
+      reqId: request.id,
+      method: request.method,
+      path: pathOf(request.url),
+      status: reply.statusCode,
+      ms: Math.round(reply.elapsedTime * 10) / 10,
+      ip: request.ip,
+      actor: actor?.name,
+      deployment: call?.deployment,
+    }
     if (reply.statusCode >= 500) log.warn(line, 'request')
     else log.info(line, 'request')
     next()
   })
   app.setErrorHandler((error, request, reply) => renderFailure(toFailure(error), request, reply))
   app.setNotFoundHandler((request, reply) => {
-    const failure = new Failure('NOT_FOUND', `There is nothing at ${pathOf(request.url)}. The operations are listed at /api/openapi.json.`)
+    const failure = new Failure(
+      'NOT_FOUND',
+      `There is nothing at ${pathOf(request.url)}. The operations are listed at /api/openapi.json.`,
+    )
     renderFailure(failure, request, reply)
   })
 
@@ -90,22 +114,34 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     const handler = handlerOf(operation, door)
     const route = { method: methods, url: path, handler, ...(open ? {} : { onRequest: authenticate }) }
     if (!operation.http.upload) app.route(route)
-    else void app.register(async raw => {
-      raw.removeAllContentTypeParsers()
-      raw.addContentTypeParser('*', (_request, payload, done) => done(null, payload))
-      raw.route({ ...route, bodyLimit: Number.MAX_SAFE_INTEGER })
-    })
+    else
+      void app.register(async raw => {
+        raw.removeAllContentTypeParsers()
+        raw.addContentTypeParser('*', (_request, payload, done) => done(null, payload))
+        raw.route({ ...route, bodyLimit: Number.MAX_SAFE_INTEGER })
+      })
   }
   for (const [path, methods] of known) {
     const allow = [...methods, ...(methods.has('GET') ? ['HEAD'] : [])].join(', ')
-    const others = [...METHODS.filter(method => !methods.has(method)), 'OPTIONS', ...(methods.has('GET') ? [] : ['HEAD'])]
+    const others = [
+      ...METHODS.filter(method => !methods.has(method)),
+      'OPTIONS',
+      ...(methods.has('GET') ? [] : ['HEAD']),
+    ]
     app.route({
       method: others,
       url: path,
       // Before the body is looked at, whatever it is.
       onRequest: (request, reply) => {
         reply.header('allow', allow)
-        renderFailure(new Failure('METHOD_NOT_ALLOWED', `${request.method} is not possible on ${pathOf(request.url)}; ${allow} is.`), request, reply)
+        renderFailure(
+          new Failure(
+            'METHOD_NOT_ALLOWED',
+            `${request.method} is not possible on ${pathOf(request.url)}; ${allow} is.`,
+          ),
+          request,
+          reply,
+        )
       },
       handler: () => {},
     })
@@ -115,7 +151,10 @@ export function httpServer(parts: HttpParts): FastifyInstance {
 }
 
 /** Routing comes first, so this is asked only for what exists. */
-export async function actorOf(parts: Pick<HttpParts, 'identify' | 'authEnabled'>, header: string | undefined): Promise<Actor> {
+export async function actorOf(
+  parts: Pick<HttpParts, 'identify' | 'authEnabled'>,
+  header: string | undefined,
+): Promise<Actor> {
   if (!parts.authEnabled()) return system
   const token = /^Bearer +(\S+)$/i.exec(header ?? '')?.[1]
   return token === undefined ? fail('UNAUTHENTICATED', 'Authorization header required') : parts.identify(token)
@@ -127,7 +166,11 @@ function handlerOf(operation: Operation, door: Door) {
   if (operation.kind === 'follow') {
     return (request: FastifyRequest, reply: FastifyReply) => {
       reply.header('upgrade', 'websocket')
-      renderFailure(new Failure('UPGRADE_REQUIRED', 'This path is a websocket: connect to it with ws:// or wss://.'), request, reply)
+      renderFailure(
+        new Failure('UPGRADE_REQUIRED', 'This path is a websocket: connect to it with ws:// or wss://.'),
+        request,
+        reply,
+      )
       return reply
     }
   }
@@ -135,13 +178,18 @@ function handlerOf(operation: Operation, door: Door) {
     return async (request: FastifyRequest, reply: FastifyReply) => {
       const { mediaType, filename, chunks } = await door.download(operation, callOf(operation, request))
       if (filename) reply.header('content-disposition', `attachment; filename="${filename}"`)
-      return reply.type(mediaType).send(chunks instanceof Readable ? chunks : Readable.from(chunks, { objectMode: false }))
+      return reply
+        .type(mediaType)
+        .send(chunks instanceof Readable ? chunks : Readable.from(chunks, { objectMode: false }))
     }
   }
   const cacheable = operation.kind === 'query' && operation.http.method === 'GET' && operation.permission !== 'public'
   return async (request: FastifyRequest, reply: FastifyReply) => {
     const call = callOf(operation, request)
-    const lines = isMutation(operation) && /\bapplication\/x-ndjson\b/.test(request.headers.accept ?? '') && !call.plan ? new Lines(reply) : undefined
+    const lines =
+      isMutation(operation) && /\bapplication\/x-ndjson\b/.test(request.headers.accept ?? '') && !call.plan
+        ? new Lines(reply)
+        : undefined
     if (lines) call.onEvent = event => lines.write(event)
     try {
       const answer = await door.answer(operation, call)
@@ -158,12 +206,21 @@ function handlerOf(operation: Operation, door: Door) {
 function callOf(operation: Operation, request: FastifyRequest): Call {
   const query = { ...(request.query as Record<string, unknown>) }
   const call: Call = {
-    actor: (request as { actor?: Actor }).actor ?? system,
-    raw: { params: request.params as Record<string, string>, query, body: operation.http.upload ? undefined : request.body } satisfies RawInput,
-    origin: { requestId: request.id, clientIp: request.ip, userAgent: request.headers['user-agent']?.slice(0, 300) ?? null },
+    actor: (request as Carrying).actor ?? system,
+    raw: {
+      params: request.params as Record<string, string>,
+      query,
+      body: operation.http.upload ? undefined : request.body,
+    } satisfies RawInput,
+    origin: {
+      requestId: request.id,
+      clientIp: request.ip,
+      userAgent: request.headers['user-agent']?.slice(0, 300) ?? null,
+    },
     method: request.method === 'HEAD' ? 'GET' : request.method,
     path: pathOf(request.url),
   }
+  Object.assign(request, { call })
   if (!isMutation(operation)) return call
   if (query.plan !== undefined) {
     if (query.plan !== 'true' && query.plan !== 'false') {
@@ -182,7 +239,10 @@ function callOf(operation: Operation, request: FastifyRequest): Call {
 
 function send(request: FastifyRequest, reply: FastifyReply, answer: Answer, cacheable: boolean): FastifyReply {
   const { data } = answer.body as { data?: unknown }
-  if (data instanceof Streamed) return reply.type('application/json; charset=utf-8').send(Readable.from(jsonParts(data, answer.body), { objectMode: false }))
+  if (data instanceof Streamed)
+    return reply
+      .type('application/json; charset=utf-8')
+      .send(Readable.from(jsonParts(data, answer.body), { objectMode: false }))
   const text = JSON.stringify(answer.body)
   reply.code(answer.status).type('application/json; charset=utf-8')
   if (!cacheable) return reply.header('cache-control', 'no-store').send(text)
@@ -197,16 +257,21 @@ function noneMatches(header: string | undefined, etag: string): boolean {
   return header.split(',').some(tag => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag)
 }
 
-/** A long list as one JSON text, an item at a time. */
+const PART_LENGTH = 64 * 1024
+
+/** A long list as one JSON text, some items at a time; what fails before the first part is an ordinary error. */
 async function* jsonParts(list: Streamed<unknown>, body: object): AsyncGenerator<string> {
   const { data: _, ...rest } = body as { data: unknown }
-  yield '{"data":['
-  let first = true
+  let text = '{"data":['
+  let comma = ''
   for await (const item of list.items) {
-    yield (first ? '' : ',') + JSON.stringify(item)
-    first = false
+    text += comma + JSON.stringify(item)
+    comma = ','
+    if (text.length < PART_LENGTH) continue
+    yield text
+    text = ''
   }
-  yield `],${JSON.stringify(rest).slice(1)}`
+  yield `${text}],${JSON.stringify(rest).slice(1)}`
 }
 
 /** Newline-delimited JSON: begun with the first event, so that a refusal before it is an ordinary answer. */
@@ -222,7 +287,11 @@ class Lines {
     if (!this.open) {
       this.open = true
       this.#reply.hijack()
-      this.#reply.raw.writeHead(200, { ...this.#reply.getHeaders(), 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' } as Record<string, string>)
+      this.#reply.raw.writeHead(200, {
+        ...this.#reply.getHeaders(),
+        'content-type': 'application/x-ndjson',
+        'cache-control': 'no-store',
+      } as Record<string, string>)
     }
     this.#reply.raw.write(`${JSON.stringify(event)}\n`)
   }
@@ -236,10 +305,18 @@ class Lines {
 /** The parser's words without the text it quotes, which may hold a secret. */
 function jsonFault(error: unknown): string {
   const position = /position (\d+)(?: \(line (\d+) column (\d+)\))?/.exec(String(error))
-  return position?.[2] ? `line ${position[2]}, column ${position[3]}` : position ? `position ${position[1]}` : 'it ends too early'
+  return position?.[2]
+    ? `line ${position[2]}, column ${position[3]}`
+    : position
+      ? `position ${position[1]}`
+      : 'it ends too early'
 }
 
 function clientIp(trustProxy: boolean, request: IncomingMessage, remote: string | undefined): string | null {
-  const forwarded = trustProxy ? String(request.headers['x-forwarded-for'] ?? '').split(',')[0]?.trim() : ''
+  const forwarded = trustProxy
+    ? String(request.headers['x-forwarded-for'] ?? '')
+        .split(',')[0]
+        ?.trim()
+    : ''
   return forwarded || remote || null
 }

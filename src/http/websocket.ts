@@ -43,7 +43,11 @@ export function answerWebsockets(
     sockets.handleUpgrade(request, socket, head, websocket => {
       const call = {
         raw: { params: found.params, query: queryOf(url), body: undefined },
-        origin: { requestId: crypto.randomUUID(), clientIp: ipOf(request, request.socket.remoteAddress), userAgent: request.headers['user-agent'] ?? null },
+        origin: {
+          requestId: crypto.randomUUID(),
+          clientIp: ipOf(request, request.socket.remoteAddress),
+          userAgent: request.headers['user-agent'] ?? null,
+        },
         method: 'GET',
         path: url.pathname,
       }
@@ -99,7 +103,13 @@ async function pour(socket: WebSocket, frames: AsyncIterable<object>, gone: Abor
   socket.close(1000)
 }
 
-async function stillAllowed(socket: WebSocket, operation: FollowOperation, call: Call, actor: () => Promise<Actor>, parts: HttpParts): Promise<void> {
+async function stillAllowed(
+  socket: WebSocket,
+  operation: FollowOperation,
+  call: Call,
+  actor: () => Promise<Actor>,
+  parts: HttpParts,
+): Promise<void> {
   try {
     if (!parts.door.admits(operation, { ...call, actor: await actor() })) socket.close(4403, 'no longer allowed')
   } catch {
@@ -152,8 +162,10 @@ function decode(text: string): string {
 }
 
 function queryOf(url: URL): Record<string, unknown> {
-  return Object.fromEntries([...new Set(url.searchParams.keys())].map(key => {
-    const all = url.searchParams.getAll(key)
-    return [key, all.length > 1 ? all : all[0]]
-  }))
+  return Object.fromEntries(
+    [...new Set(url.searchParams.keys())].map(key => {
+      const all = url.searchParams.getAll(key)
+      return [key, all.length > 1 ? all : all[0]]
+    }),
+  )
 }

@@ -16,6 +16,7 @@ export class Database {
   readonly #owner: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
   #depth = 0
+  #fault: string | null = null
 
   private constructor(db: DatabaseSync, owner: DatabaseSync) {
     this.#db = db
@@ -49,8 +50,24 @@ export class Database {
   }
 
   run(sql: string, ...values: Value[]): { changes: number; id: number } {
-    const { changes, lastInsertRowid } = this.#statement(sql).run(...values)
-    return { changes: Number(changes), id: Number(lastInsertRowid) }
+    return this.#writing(() => {
+      const { changes, lastInsertRowid } = this.#statement(sql).run(...values)
+      return { changes: Number(changes), id: Number(lastInsertRowid) }
+    })
+  }
+
+  /** Why the last write could not be made, when it was the disk's fault; null when it was made. */
+  get fault(): string | null {
+    return this.#fault
+  }
+
+  /** A write that changes nothing, to see whether writing is possible again. */
+  probe(): void {
+    try {
+      this.run("UPDATE meta SET value = '0' WHERE key = 'clean'")
+    } catch {
+      // The fault says it.
+    }
   }
 
   /** All of it or nothing of it. Inside another transaction it is part of that one. */
@@ -60,13 +77,26 @@ export class Database {
     this.#depth++
     try {
       const result = work()
-      this.#db.exec('COMMIT')
+      this.#writing(() => this.#db.exec('COMMIT'))
+      this.#fault = null
       return result
     } catch (error) {
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
       throw error
     } finally {
       this.#depth--
+    }
+  }
+
+  #writing<T>(write: () => T): T {
+    try {
+      const result = write()
+      if (this.#depth === 0) this.#fault = null
+      return result
+    } catch (error) {
+      const { errcode = 0, errstr = '' } = error as { errcode?: number; errstr?: string }
+      if (DISK_FAULTS.has(errcode % 256)) this.#fault = errstr
+      throw error
     }
   }
 
@@ -125,6 +155,9 @@ export class Database {
     })
   }
 }
+
+/** What SQLite calls READONLY, IOERR, CORRUPT, FULL, CANTOPEN and NOTADB. */
+const DISK_FAULTS: ReadonlySet<number> = new Set([8, 10, 11, 13, 14, 26])
 
 /** An exclusive lock that the system drops when the process dies, whatever it dies of. */
 function takeOwnership(folder: string): DatabaseSync {

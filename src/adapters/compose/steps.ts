@@ -129,6 +129,85 @@ export const composeDown = stepKind<Down>('compose.down', {
   },
 })
 
+export interface Stop {
+  deployment: string
+  folder: string
+  project: string
+  services: string[] | null
+  /** Those that run now. */
+  containers: string[]
+}
+
+export const composeStop = stepKind<Stop>('compose.stop', {
+  describe: ({ containers }) =>
+    containers.map(
+      (id): Change => ({
+        type: 'container',
+        id,
+        action: 'update',
+        after: { state: 'exited' },
+        reason: 'it is stopped',
+      }),
+    ),
+  perform: (world, stop, { signal, progress }) =>
+    whileDeploying(world, stop.deployment, async () => {
+      const { compose, mirror } = world
+      await compose.stop(stop.folder, {
+        ...(stop.services ? { services: stop.services } : {}),
+        timeoutMs: 300_000,
+        signal,
+        onProgress: ({ id, status }) => progress(50, `${id}: ${status}`),
+      })
+      await mirror.refreshProject(stop.project)
+      const left = mirror
+        .project(stop.project)
+        .filter(one => stop.containers.includes(one.name) && one.state === 'running')
+      if (left.length > 0)
+        throw new Failure('DEPLOY_FAILED', `It did not stop: ${left.map(one => one.name).join(', ')}.`)
+    }),
+  end: {
+    undo: async ({ engine, mirror }, { project, containers }) => {
+      await mirror.refreshProject(project)
+      for (const one of mirror.project(project)) {
+        if (containers.includes(one.name) && one.state !== 'running') await engine.containers.start(one.id)
+      }
+      await mirror.refreshProject(project)
+    },
+  },
+})
+
+export interface Restart {
+  deployment: string
+  project: string
+  containers: string[]
+  awaited: Record<string, number>
+  readySeconds: number
+}
+
+/** Restarts containers as they are. There is nothing to put back: they are what they were. */
+export const restartContainers = stepKind<Restart>('containers.restart', {
+  describe: ({ containers }) =>
+    containers.map((id): Change => ({ type: 'container', id, action: 'run', reason: 'it is restarted' })),
+  perform: (world, restart, { signal, progress }) =>
+    whileDeploying(world, restart.deployment, async () => {
+      const { engine, mirror } = world
+      for (const one of mirror.project(restart.project).filter(({ name }) => restart.containers.includes(name))) {
+        signal.throwIfAborted()
+        progress(20, `restarting ${one.name}`)
+        await engine.containers.restart(one.id, { signal })
+      }
+      await mirror.refreshProject(restart.project)
+      await untilReady(mirror, {
+        project: restart.project,
+        services: restart.awaited,
+        limitMs: restart.readySeconds * 1000,
+        signal,
+        onProgress: (ready, of, phase) => progress(30 + (of === 0 ? 70 : (ready / of) * 70), phase),
+      })
+    }),
+  end: 'harmless',
+})
+
 function changeOf({ type, id, action, cause }: Expected): Change {
   return { type, id, action, reason: cause }
 }
@@ -177,3 +256,5 @@ async function whileDeploying(world: World, deployment: string, work: () => Prom
     world.deploying.delete(deployment)
   }
 }
+
+export const composeKinds = [composeUp, composeDown, composeStop, restartContainers] as const

@@ -91,3 +91,5 @@ async function restore(files: Files, path: string, before: string | null, after:
 }
 
 const isEnvFile = (path: string): boolean => /(^|\/)\.env[^/]*$/.test(path)
+
+export const fileKinds = [writeFile, removeFile, makeFolder, removeFolder] as const

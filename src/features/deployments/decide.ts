@@ -30,15 +30,30 @@ export function expectUp(
   return [
     ...missing(model, existing, wanted),
     ...found,
-    ...orphans.map((one): Expected => ({ type: 'container', id: one.name, action: 'delete', cause: 'its service is no longer in the compose file' })),
+    ...orphans.map(
+      (one): Expected => ({
+        type: 'container',
+        id: one.name,
+        action: 'delete',
+        cause: 'its service is no longer in the compose file',
+      }),
+    ),
   ]
 }
 
 /** Containers and networks that `down` removes. */
-export function expectDown(model: ComposeModel | null, containers: readonly ContainerEntry[], existing: Existing): Expected[] {
-  const networks = Object.values(model?.networks ?? {}).flatMap(one => (one.name && !one.external && existing.networks.has(one.name) ? [one.name] : []))
+export function expectDown(
+  model: ComposeModel | null,
+  containers: readonly ContainerEntry[],
+  existing: Existing,
+): Expected[] {
+  const networks = Object.values(model?.networks ?? {}).flatMap(one =>
+    one.name && !one.external && existing.networks.has(one.name) ? [one.name] : [],
+  )
   return [
-    ...containers.map((one): Expected => ({ type: 'container', id: one.name, action: 'delete', cause: 'the deployment goes' })),
+    ...containers.map(
+      (one): Expected => ({ type: 'container', id: one.name, action: 'delete', cause: 'the deployment goes' }),
+    ),
     ...networks.map((id): Expected => ({ type: 'network', id, action: 'delete', cause: 'the deployment goes' })),
   ]
 }
@@ -50,7 +65,11 @@ export function awaitedOf(model: ComposeModel, only: readonly string[] | null): 
 }
 
 /** Images that are not there and cannot be built. */
-export function imagesToPull(model: ComposeModel, engine: Pick<EngineView, 'imageOf'>, only: readonly string[] | null): string[] {
+export function imagesToPull(
+  model: ComposeModel,
+  engine: Pick<EngineView, 'imageOf'>,
+  only: readonly string[] | null,
+): string[] {
   const names = only ? withDependencies(model, only) : Object.keys(model.services)
   const images = names.flatMap(name => {
     const service = model.services[name]
@@ -68,7 +87,9 @@ function expectService(
 ): Expected[] {
   const service = model.services[name] ?? {}
   const count = replicasOf(service)
-  const own = containers.filter(one => one.compose?.service === name).sort((a, b) => (a.compose?.number ?? 0) - (b.compose?.number ?? 0))
+  const own = containers
+    .filter(one => one.compose?.service === name)
+    .sort((a, b) => (a.compose?.number ?? 0) - (b.compose?.number ?? 0))
   const image = engine.imageOf(service.image ?? `${model.project}-${name}`)
   const sharedWith = /^service:(.+)$/.exec(service.network_mode ?? '')?.[1]
   const causeToReplace = (one: ContainerEntry): string | undefined => {
@@ -85,8 +106,19 @@ function expectService(
   const numbers = freeNumbers(own, count)
   return [
     ...kept,
-    ...numbers.map((number): Expected => ({ type: 'container', id: containerName(model, name, number), action: 'create', cause: 'it is not there' })),
-    ...own.slice(count).map((one): Expected => ({ type: 'container', id: one.name, action: 'delete', cause: `${count} of it are wanted` })),
+    ...numbers.map(
+      (number): Expected => ({
+        type: 'container',
+        id: containerName(model, name, number),
+        action: 'create',
+        cause: 'it is not there',
+      }),
+    ),
+    ...own
+      .slice(count)
+      .map(
+        (one): Expected => ({ type: 'container', id: one.name, action: 'delete', cause: `${count} of it are wanted` }),
+      ),
   ]
 }
 
@@ -108,7 +140,9 @@ function missing(model: ComposeModel, existing: Existing, services: readonly str
     )
   const absent = (kind: 'networks' | 'volumes', type: 'network' | 'volume') =>
     Object.entries(model[kind]).flatMap(([key, { name = `${model.project}_${key}`, external }]): Expected[] =>
-      external || existing[kind].has(name) || !used(kind).has(key) ? [] : [{ type, id: name, action: 'create', cause: 'it is not there' }],
+      external || existing[kind].has(name) || !used(kind).has(key)
+        ? []
+        : [{ type, id: name, action: 'create', cause: 'it is not there' }],
     )
   return [...absent('networks', 'network'), ...absent('volumes', 'volume')]
 }

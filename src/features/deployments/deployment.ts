@@ -3,14 +3,17 @@
 import { join } from 'node:path'
 import type { Compose, ComposeModel } from '../../adapters/compose/compose.ts'
 import type { EngineMirror } from '../../adapters/container-engine/mirror.ts'
+import { type Files, placeOf, sha256 } from '../../adapters/files/index.ts'
 import { fail, notFound } from '../../core/failure.ts'
 import type { Viewer } from '../../core/operation.ts'
 import { levelOn, sees } from '../../core/permission.ts'
 import { Nullable, REDACTED, Time, Type, Words } from '../../core/schema.ts'
-import { sha256 } from '../../adapters/files/index.ts'
 import { envVars } from './env-file.ts'
 import { type DeploymentFolders, type Folder, META_FILE } from './folders.ts'
+import { logSources } from './log-sources.ts'
+import type { DeploymentLogs, LogQuery } from './logs.ts'
 import { type EngineView, healths, type Observed, observe, serviceStatuses, statuses } from './observe.ts'
+import type { ContainerStats } from './stats.ts'
 
 const Service = Type.Object({ name: Type.String(), status: Words(serviceStatuses), health: Words(healths) })
 
@@ -62,6 +65,9 @@ export interface DeploymentParts {
   compose: Compose
   mirror: EngineMirror
   deploying: ReadonlySet<string>
+  files: Files
+  logs: DeploymentLogs
+  stats: ContainerStats
   readySeconds(): number
 }
 
@@ -75,6 +81,10 @@ export function deploymentReader(parts: DeploymentParts, { actor, noteFile }: Vi
   const known = async (name: string): Promise<Folder> => {
     const folder = sees(actor, name) ? await folders.get(name) : undefined
     return folder && !folder.removed ? folder : notFound('deployment', name)
+  }
+
+  const requireEngine = (): void => {
+    if (mirror.state === 'down') fail('ENGINE_UNAVAILABLE', mirror.reason ?? 'The container engine does not answer.')
   }
 
   return {
@@ -110,23 +120,60 @@ export function deploymentReader(parts: DeploymentParts, { actor, noteFile }: Vi
       await known(name)
     },
 
+    readLogs: async (name: string, query: LogQuery, signal: AbortSignal) =>
+      parts.logs.read(await known(name), query, signal),
+    followLogs: async (name: string, query: LogQuery, signal: AbortSignal) =>
+      parts.logs.follow(await known(name), query, signal),
+
+    async logSources(name: string) {
+      const { model, path, metaText } = await known(name)
+      return logSources(model, path, metaText)
+    },
+
+    async stats(name: string, signal: AbortSignal) {
+      const { containers } = look(await known(name))
+      requireEngine()
+      return parts.stats.of(containers, signal)
+    },
+
+    /** A path that leaves the folder of the deployment, also through a link, is refused. */
+    async requireInside(name: string, path: string): Promise<void> {
+      const there = await parts.files.stat(`${name}/${placeOf(path).path}`)
+      if (there?.type !== 'link') return
+      fail('VALIDATION_FAILED', `"${path}" is a link, which could leave the deployment.`, [
+        { path: 'path', message: 'is a link' },
+      ])
+    },
+
     pathOf: (name: string): string => join(folders.root, name),
 
     /** What Compose would make of another text, without writing it. */
-    candidate(name: string, exists: boolean, composeText: string, envText: string | null, observed?: Observed): Promise<ComposeModel> {
-      const containers = new Map((observed?.services ?? []).flatMap(one => (one.containers[0] ? [[one.name, one.containers[0].id] as const] : [])))
+    candidate(
+      name: string,
+      exists: boolean,
+      composeText: string,
+      envText: string | null,
+      observed?: Observed,
+    ): Promise<ComposeModel> {
+      const containers = new Map(
+        (observed?.services ?? []).flatMap(one =>
+          one.containers[0] ? [[one.name, one.containers[0].id] as const] : [],
+        ),
+      )
       return compose.candidate({ folder: join(folders.root, name), exists, composeText, envText, containers })
     },
 
-    requireEngine(): void {
-      if (mirror.state === 'down') fail('ENGINE_UNAVAILABLE', mirror.reason ?? 'The container engine does not answer.')
-    },
+    requireEngine,
+
+    modelOf,
 
     /** The hashes containers have when their services share a network with others. */
     async withHashes(observed: Observed): Promise<ComposeModel> {
-      const { model, path } = observed.folder
-      if (!model) return fail('COMPOSE_INVALID', observed.folder.error ?? 'The compose file is not valid.')
-      const firsts = new Map(observed.services.flatMap(one => (one.containers[0] ? [[one.name, one.containers[0].id] as const] : [])))
+      const model = modelOf(observed)
+      const { path } = observed.folder
+      const firsts = new Map(
+        observed.services.flatMap(one => (one.containers[0] ? [[one.name, one.containers[0].id] as const] : [])),
+      )
       return { ...model, hashes: await compose.hashesWith(path, firsts) }
     },
 
@@ -136,8 +183,14 @@ export function deploymentReader(parts: DeploymentParts, { actor, noteFile }: Vi
     }),
 
     volumesOf: (project: string): string[] =>
-      [...mirror.volumes.values()].filter(volume => volume.labels['com.docker.compose.project'] === project).map(volume => volume.name),
+      [...mirror.volumes.values()]
+        .filter(volume => volume.labels['com.docker.compose.project'] === project)
+        .map(volume => volume.name),
   }
+}
+
+function modelOf({ folder }: Observed): ComposeModel {
+  return folder.model ?? fail('COMPOSE_INVALID', folder.error ?? 'The compose file is not valid.')
 }
 
 function engineView(mirror: EngineMirror): EngineView {
@@ -148,7 +201,9 @@ function engineView(mirror: EngineMirror): EngineView {
     containers: project => mirror.project(project),
     imageOf: reference => {
       const tag = reference.includes('@') || /:[^/]+$/.test(reference) ? reference : `${reference}:latest`
-      return [...mirror.images.values()].find(image => image.tags.includes(tag) || image.digests.includes(tag) || image.id === reference)
+      return [...mirror.images.values()].find(
+        image => image.tags.includes(tag) || image.digests.includes(tag) || image.id === reference,
+      )
     },
   }
 }
@@ -186,7 +241,12 @@ function detailed(observed: Observed, mayReadValues: boolean) {
       image: one.image,
       container_ids: one.containers.map(({ id }) => id),
       ports: one.containers.flatMap(({ ports }) =>
-        ports.map(port => ({ host_ip: port.hostIp, host_port: port.hostPort, container_port: port.containerPort, protocol: port.protocol })),
+        ports.map(port => ({
+          host_ip: port.hostIp,
+          host_port: port.hostPort,
+          container_port: port.containerPort,
+          protocol: port.protocol,
+        })),
       ),
       replicas: one.replicas,
       in_sync: one.inSync,

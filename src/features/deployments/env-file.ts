@@ -10,7 +10,7 @@ const ASSIGNMENT = /^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*=(.*)$/s
 /** The variables of an env file, as Compose reads them: the last of a name counts. */
 export function envVars(text: string | null): EnvVar[] {
   const found = new Map<string, string>()
-  for (const { key, raw } of entries(text ?? '')) if (key !== undefined) found.set(key, valueOf(raw))
+  for (const { key, raw } of entries(text ?? '')) if (key !== undefined) found.set(key, unquoted(raw))
   return [...found].map(([key, value]) => ({ key, value }))
 }
 
@@ -22,7 +22,7 @@ export function withEnvVars(text: string | null, wanted: readonly EnvVar[]): str
     if (key === undefined) lines.push(line)
     else if (open.has(key)) {
       const value = open.get(key) as string
-      lines.push(valueOf(raw) === value ? line : `${key}=${quoted(value)}`)
+      lines.push(unquoted(raw) === value ? line : `${key}=${quoted(value)}`)
       open.delete(key)
     }
   }
@@ -51,7 +51,8 @@ function entries(text: string): Entry[] {
       continue
     }
     const quote = /^\s*(["'])/.exec(match[2] as string)?.[1]
-    while (quote && !closed((ASSIGNMENT.exec(line) as RegExpExecArray)[2] as string, quote) && lines.length > 0) line += `\n${lines.shift()}`
+    while (quote && !closed((ASSIGNMENT.exec(line) as RegExpExecArray)[2] as string, quote) && lines.length > 0)
+      line += `\n${lines.shift()}`
     found.push({ key: match[1], line, raw: (ASSIGNMENT.exec(line) as RegExpExecArray)[2] as string })
   }
   return found
@@ -62,7 +63,7 @@ function closed(raw: string, quote: string): boolean {
   return quote === "'" ? body.includes("'") : /(^|[^\\])(\\\\)*"/.test(body)
 }
 
-function valueOf(raw: string): string {
+function unquoted(raw: string): string {
   const text = raw.trim()
   if (text.startsWith("'")) return text.slice(1, text.indexOf("'", 1))
   if (text.startsWith('"')) {
@@ -76,6 +77,10 @@ function valueOf(raw: string): string {
 function quoted(value: string): string {
   if (value === '' || /^[A-Za-z0-9_./:@%+,=-]+$/.test(value)) return value
   if (!value.includes("'")) return `'${value}'`
-  const escaped = value.replace(/[\\"$]/g, letter => `\\${letter}`).replaceAll('\n', '\\n').replaceAll('\r', '\\r').replaceAll('\t', '\\t')
+  const escaped = value
+    .replace(/[\\"$]/g, letter => `\\${letter}`)
+    .replaceAll('\n', '\\n')
+    .replaceAll('\r', '\\r')
+    .replaceAll('\t', '\\t')
   return `"${escaped}"`
 }

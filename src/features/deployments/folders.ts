@@ -96,7 +96,10 @@ export class DeploymentFolders {
   async #scan(): Promise<void> {
     const entries = (await this.#files.list('')) ?? []
     const names = entries.filter(entry => entry.type === 'folder' && NAME.test(entry.name)).map(entry => entry.name)
-    for (const gone of [...this.#folders.keys(), ...this.#watchers.keys()].filter(name => name !== '' && !names.includes(name))) this.#forget(gone)
+    for (const gone of [...this.#folders.keys(), ...this.#watchers.keys()].filter(
+      name => name !== '' && !names.includes(name),
+    ))
+      this.#forget(gone)
     for (const name of names) {
       if (this.#watchers.has(name)) continue
       // One flat watch for each folder: a deployment may keep a database in it.
@@ -151,9 +154,12 @@ export class DeploymentFolders {
     return undefined
   }
 
-  async #model(read: Pick<Folder, 'path' | 'composeText' | 'removed'>): Promise<{ model: ComposeModel | null; error: string | null }> {
+  async #model(
+    read: Pick<Folder, 'path' | 'composeText' | 'removed'>,
+  ): Promise<{ model: ComposeModel | null; error: string | null }> {
     if (read.removed) return { model: null, error: null }
-    if (Buffer.byteLength(read.composeText) > MAX_COMPOSE_BYTES) return { model: null, error: 'The compose file is larger than 256 KiB.' }
+    if (Buffer.byteLength(read.composeText) > MAX_COMPOSE_BYTES)
+      return { model: null, error: 'The compose file is larger than 256 KiB.' }
     try {
       return { model: await this.#compose.model(read.path), error: null }
     } catch (thrown) {
@@ -186,7 +192,10 @@ export class DeploymentFolders {
 
   #later(name: string, work: () => Promise<unknown>): void {
     clearTimeout(this.#timers.get(name))
-    this.#timers.set(name, setTimeout(() => void work().catch(this.#warn), SETTLE_MS))
+    this.#timers.set(
+      name,
+      setTimeout(() => void work().catch(this.#warn), SETTLE_MS),
+    )
   }
 
   #forget(name: string): void {

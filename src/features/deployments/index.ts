@@ -2,5 +2,7 @@
 
 export { type DeploymentReader, deploymentReader } from './deployment.ts'
 export { DeploymentFolders } from './folders.ts'
-export * as deploymentOperations from './operations.ts'
+export { DeploymentLogs } from './logs.ts'
+export * as deploymentOperations from './operations/index.ts'
+export { ContainerStats } from './stats.ts'
 export { downSteps, upSteps } from './steps.ts'

@@ -42,7 +42,9 @@ const STOPPED_CODES = [0, 130, 137, 143]
 export function observe(folder: Folder, engine: EngineView, deploying: boolean): Observed {
   const { model } = folder
   const containers = model ? engine.containers(model.project).filter(one => !one.compose?.oneoff) : []
-  const services = model ? Object.entries(model.services).map(([name, service]) => observeService(name, service, model, containers, engine)) : []
+  const services = model
+    ? Object.entries(model.services).map(([name, service]) => observeService(name, service, model, containers, engine))
+    : []
   const status = !model ? 'invalid' : !engine.up ? 'unknown' : deploying ? 'deploying' : statusOf(services)
   return { folder, status, services, containers }
 }
@@ -65,13 +67,22 @@ export function isFailing(one: ContainerEntry): boolean {
   return one.state === 'exited' && (one.oomKilled || !STOPPED_CODES.includes(one.exitCode ?? 0))
 }
 
-function observeService(name: string, service: ComposeService, model: ComposeModel, all: readonly ContainerEntry[], engine: EngineView): ObservedService {
-  const containers = all.filter(one => one.compose?.service === name).sort((a, b) => (a.compose?.number ?? 0) - (b.compose?.number ?? 0))
+function observeService(
+  name: string,
+  service: ComposeService,
+  model: ComposeModel,
+  all: readonly ContainerEntry[],
+  engine: EngineView,
+): ObservedService {
+  const containers = all
+    .filter(one => one.compose?.service === name)
+    .sort((a, b) => (a.compose?.number ?? 0) - (b.compose?.number ?? 0))
   const image = service.image ?? `${model.project}-${name}`
   const current = engine.imageOf(image)
   const hash = model.hashes.get(name)
   const shared = /^service:/.test(service.network_mode ?? '')
-  const same = (one: ContainerEntry) => (shared || one.compose?.configHash === hash) && (!current || one.imageId === current.id)
+  const same = (one: ContainerEntry) =>
+    (shared || one.compose?.configHash === hash) && (!current || one.imageId === current.id)
   return {
     name,
     status: containers.length === 0 ? 'missing' : worst(containers),

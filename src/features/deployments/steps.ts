@@ -1,7 +1,15 @@
 // The steps of deployments: files first, then images, then Compose. Other areas join these to their own.
 
-import { composeDown, composeUp, type Old } from '../../adapters/compose/steps.ts'
 import type { ComposeModel } from '../../adapters/compose/model.ts'
+import {
+  composeDown,
+  composeStop,
+  composeUp,
+  type Old,
+  restartContainers,
+  type Up,
+} from '../../adapters/compose/steps.ts'
+import type { ContainerEntry } from '../../adapters/container-engine/entries.ts'
 import { pullImage } from '../../adapters/container-engine/steps.ts'
 import { writeFile } from '../../adapters/files/steps.ts'
 import type { Step } from '../../core/step.ts'
@@ -22,7 +30,9 @@ export function upSteps(observed: Pick<Observed, 'folder' | 'containers'>, wante
   const { model, services, engine } = wanted
   const expect = expectUp(model, containers, engine, wanted.existing, services)
   if (expect.length === 0) return []
-  const pulls = imagesToPull(model, engine, services).map(image => pullImage({ image }, { cause: 'it is not on this machine' }))
+  const pulls = imagesToPull(model, engine, services).map(image =>
+    pullImage({ image }, { cause: 'it is not on this machine' }),
+  )
   const up = composeUp({
     deployment: folder.name,
     folder: folder.path,
@@ -40,7 +50,64 @@ export function downSteps(observed: Observed, existing: Existing): Step[] {
   const { folder, containers } = observed
   const expect = expectDown(folder.model, containers, existing)
   if (expect.length === 0 || !folder.model) return []
-  return [composeDown({ deployment: folder.name, folder: folder.path, project: folder.model.project, expect, running: running(containers) })]
+  return [
+    composeDown({
+      deployment: folder.name,
+      folder: folder.path,
+      project: folder.model.project,
+      expect,
+      running: running(containers),
+    }),
+  ]
+}
+
+/** Stops what runs; nothing when nothing does. */
+export function stopSteps({ folder, containers }: Observed, services: string[] | null): Step[] {
+  const own = containers.filter(
+    one => isUp(one) && (services === null || services.includes(one.compose?.service ?? '')),
+  )
+  if (own.length === 0 || !folder.model) return []
+  return [
+    composeStop({
+      deployment: folder.name,
+      folder: folder.path,
+      project: folder.model.project,
+      services,
+      containers: own.map(one => one.name),
+    }),
+  ]
+}
+
+/** Restarts what runs and starts what does not. */
+export function restartSteps(observed: Observed, wanted: Wanted): Step[] {
+  const { folder, containers } = observed
+  const { model, services } = wanted
+  const own = containers.filter(
+    one =>
+      isUp(one) &&
+      one.compose &&
+      one.compose.service in model.services &&
+      (services === null || services.includes(one.compose.service)),
+  )
+  const up = upSteps(observed, wanted)
+  // What `up` replaces or starts is new already.
+  const touched = new Set(
+    up.flatMap(step => (step.kind === 'compose.up' ? (step.data as Up).expect.map(({ id }) => id) : [])),
+  )
+  const again = own.filter(one => !touched.has(one.name))
+  if (again.length === 0) return up
+  return [
+    ...up,
+    restartContainers({
+      deployment: folder.name,
+      project: model.project,
+      containers: again.map(one => one.name),
+      awaited: Object.fromEntries(
+        Object.entries(awaitedOf(model, services)).filter(([name]) => again.some(one => one.compose?.service === name)),
+      ),
+      readySeconds: wanted.readySeconds,
+    }),
+  ]
 }
 
 /** The write of one file of a deployment; none when it stays as it is. */
@@ -56,10 +123,14 @@ function oldOf({ folder, containers }: Pick<Observed, 'folder' | 'containers'>):
       { path: `${name}/${composeFile}`, content: composeText },
       { path: `${name}/.env`, content: envText },
     ],
-    images: [...new Map(containers.map(one => [one.image, one.imageId]))].filter(([tag]) => !tag.startsWith('sha256:')).map(([tag, id]) => ({ tag, id })),
+    images: [...new Map(containers.map(one => [one.image, one.imageId]))]
+      .filter(([tag]) => !tag.startsWith('sha256:'))
+      .map(([tag, id]) => ({ tag, id })),
     containers: containers.map(one => one.name),
     running: running(containers),
   }
 }
 
-const running = (containers: Observed['containers']): string[] => containers.filter(one => one.state === 'running' || one.state === 'restarting').map(one => one.name)
+const isUp = (one: ContainerEntry): boolean =>
+  one.state === 'running' || one.state === 'restarting' || one.state === 'paused'
+const running = (containers: Observed['containers']): string[] => containers.filter(isUp).map(one => one.name)

@@ -1,32 +1,35 @@
-// Deployments: compositions in folders, brought up, changed and taken down as previewed.
+// Deployments as they are defined: listed, shown, created, changed and deleted.
 
-import { removeVolume } from '../../adapters/container-engine/steps.ts'
-import { makeFolder, removeFolder } from '../../adapters/files/steps.ts'
-import { Failure, fail } from '../../core/failure.ts'
-import { type Ask, command, query } from '../../core/operation.ts'
-import { deleteRecord, putRecord } from '../../core/record.ts'
-import { Nothing, REDACTED, Secret, Type } from '../../core/schema.ts'
-import { type EachResult, each, type Step } from '../../core/step.ts'
-import { editYaml } from '../../lib/yaml-edit.ts'
-import { assignments, DeploymentName } from '../users/index.ts'
-import { Deployment, DeploymentDetail } from './deployment.ts'
-import { type EnvVar, envVars, withEnvVars } from './env-file.ts'
-import { type Folder, MAX_COMPOSE_BYTES, META_FILE } from './folders.ts'
-import type { Observed } from './observe.ts'
-import { downSteps, fileStep, upSteps } from './steps.ts'
+import { removeVolume } from '../../../adapters/container-engine/steps.ts'
+import { makeFolder, removeFolder } from '../../../adapters/files/steps.ts'
+import { Failure, fail } from '../../../core/failure.ts'
+import { type Ask, command, query } from '../../../core/operation.ts'
+import { deleteRecord, putRecord } from '../../../core/record.ts'
+import { Nothing, REDACTED, Secret, Type } from '../../../core/schema.ts'
+import { type EachResult, each, type Step } from '../../../core/step.ts'
+import { editYaml } from '../../../lib/yaml-edit.ts'
+import { assignments, DeploymentName } from '../../users/index.ts'
+import { Deployment, DeploymentDetail } from '../deployment.ts'
+import { type EnvVar, envVars, withEnvVars } from '../env-file.ts'
+import { type Folder, MAX_COMPOSE_BYTES, META_FILE } from '../folders.ts'
+import type { Observed } from '../observe.ts'
+import { downSteps, fileStep, upSteps } from '../steps.ts'
+import { engineFails, engineOf, lock, resource } from './shape.ts'
 
 const ComposeContent = Type.String({ maxLength: 1_000_000, description: 'The text of the compose file' })
 const EnvVars = Type.Array(
   Type.Object({
-    key: Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$', maxLength: 200, 'x-hint': 'must be a variable name: letters, digits and _' }),
-    value: Secret(Type.String({ maxLength: 65_536, pattern: '^[^\\u0000]*$', 'x-hint': 'must not hold a NUL character' })),
+    key: Type.String({
+      pattern: '^[A-Za-z_][A-Za-z0-9_]*$',
+      maxLength: 200,
+      'x-hint': 'must be a variable name: letters, digits and _',
+    }),
+    value: Secret(
+      Type.String({ maxLength: 65_536, pattern: '^[^\\u0000]*$', 'x-hint': 'must not hold a NUL character' }),
+    ),
   }),
   { maxItems: 1000, description: 'The whole set of variables of `.env`; `[redacted]` keeps a stored value' },
 )
-const ServiceName = Type.String({ pattern: '^[a-zA-Z0-9._-]{1,100}$', 'x-hint': 'must be the name of a service' })
-const resource = { type: 'deployment', id: ({ name }: { name: string }) => name }
-const lock = ({ name }: { name: string }) => [`deployment:${name}`]
-const engineFails = ['ENGINE_UNAVAILABLE', 'DEPLOY_FAILED', 'UPSTREAM_FAILED', 'TIMEOUT', 'COMPOSE_INVALID'] as const
 
 export const list = query('deployments.list', {
   summary: 'List deployments',
@@ -64,29 +67,53 @@ export const create = command('deployments.create', {
     auto_start: Type.Optional(Type.Boolean({ default: false })),
   }),
   output: DeploymentDetail,
-  example: { name: 'wiki', compose_content: 'services:\n  web:\n    image: fairlead-test/busybox:1\n    command: sleep 3600\n    init: true\n', auto_start: true },
+  example: {
+    name: 'wiki',
+    compose_content: 'services:\n  web:\n    image: fairlead-test/busybox:1\n    command: sleep 3600\n    init: true\n',
+    auto_start: true,
+  },
   fails: ['ALREADY_EXISTS', ...engineFails],
   async decide(ask, { name, compose_content, env_vars, auto_start }) {
     const { deployments, actor } = ask
-    if (!actor.mayCreateDeployments) fail('FORBIDDEN', 'A key that is bound to some deployments cannot create another one.')
+    if (!actor.mayCreateDeployments)
+      fail('FORBIDDEN', 'A key that is bound to some deployments cannot create another one.')
     requireSmall(compose_content)
     const occupant = await deployments.occupant(name)
-    if (occupant && !occupant.removed) fail('ALREADY_EXISTS', `There is a deployment "${name}" already. Choose another name.`)
+    if (occupant && !occupant.removed)
+      fail('ALREADY_EXISTS', `There is a deployment "${name}" already. Choose another name.`)
     const composeText = compose_content ?? occupant?.composeText
     if (composeText === undefined) {
-      return fail('VALIDATION_FAILED', '`compose_content` is required: there is no kept folder of this name.', [{ path: 'compose_content', message: 'is required' }])
+      return fail('VALIDATION_FAILED', '`compose_content` is required: there is no kept folder of this name.', [
+        { path: 'compose_content', message: 'is required' },
+      ])
     }
     requireTrusted(ask)
-    const envText = env_vars ? withEnvVars(occupant?.envText ?? null, keepStored(env_vars, occupant?.envText ?? null)) : (occupant?.envText ?? null)
+    const envText = env_vars
+      ? withEnvVars(occupant?.envText ?? null, keepStored(env_vars, occupant?.envText ?? null))
+      : (occupant?.envText ?? null)
     const model = await deployments.candidate(name, occupant !== undefined, composeText, envText)
     const folder = occupant ?? emptyFolder(name, deployments.pathOf(name))
-    const access = actor.role === 'admin' || actor.userId === null ? [] : [putRecord(assignments, null, { user_id: actor.userId, deployment_name: name, access_level: 'admin' })]
+    const access =
+      actor.role === 'admin' || actor.userId === null
+        ? []
+        : [putRecord(assignments, null, { user_id: actor.userId, deployment_name: name, access_level: 'admin' })]
     return [
       ...(occupant ? [] : [makeFolder({ path: name })]),
       ...fileStep(name, folder.composeFile, occupant?.composeText ?? null, composeText),
       ...(envText === null ? [] : fileStep(name, '.env', occupant?.envText ?? null, envText, 0o600)),
-      ...(occupant?.metaText ? fileStep(name, META_FILE, occupant.metaText, editYaml(occupant.metaText, ['removed'], undefined)) : []),
-      ...(auto_start ? [startSteps(ask, { folder: { ...folder, composeText, envText, model }, containers: [], services: [], status: 'stopped' })] : []),
+      ...(occupant?.metaText
+        ? fileStep(name, META_FILE, occupant.metaText, editYaml(occupant.metaText, ['removed'], undefined))
+        : []),
+      ...(auto_start
+        ? [
+            startSteps(ask, {
+              folder: { ...folder, composeText, envText, model },
+              containers: [],
+              services: [],
+              status: 'stopped',
+            }),
+          ]
+        : []),
       ...access,
     ]
   },
@@ -123,7 +150,9 @@ export const update = command('deployments.update', {
     const runs = observed.containers.some(one => one.state === 'running' || one.state === 'restarting')
     const files = [
       ...fileStep(name, folder.composeFile, folder.composeText, composeText),
-      ...(envText === null ? [] : fileStep(name, '.env', folder.envText, envText, folder.envText === null ? 0o600 : undefined)),
+      ...(envText === null
+        ? []
+        : fileStep(name, '.env', folder.envText, envText, folder.envText === null ? 0o600 : undefined)),
     ]
     if (!(redeploy ?? runs)) return files
     deployments.requireEngine()
@@ -142,8 +171,12 @@ export const remove = command('deployments.delete', {
   locks: lock,
   input: Type.Object({
     name: DeploymentName,
-    remove_files: Type.Optional(Type.Boolean({ default: false, description: 'Also delete the folder with everything in it' })),
-    remove_volumes: Type.Optional(Type.Boolean({ default: false, description: 'Also delete its volumes with their data' })),
+    remove_files: Type.Optional(
+      Type.Boolean({ default: false, description: 'Also delete the folder with everything in it' }),
+    ),
+    remove_volumes: Type.Optional(
+      Type.Boolean({ default: false, description: 'Also delete its volumes with their data' }),
+    ),
   }),
   output: Nothing,
   example: { name: 'shop' },
@@ -164,34 +197,6 @@ export const remove = command('deployments.delete', {
   },
   message: 'The deployment was deleted.',
 })
-
-export const start = command('deployments.start', {
-  summary: 'Start a deployment',
-  http: { method: 'POST', path: '/api/deployments/:name/start' },
-  permission: 'deployments:write',
-  scope: ({ name }) => [{ deployment: name, level: 'write' }],
-  resource,
-  locks: lock,
-  input: Type.Object({ name: DeploymentName, services: Type.Optional(Type.Array(ServiceName, { maxItems: 100 })) }),
-  output: DeploymentDetail,
-  example: { name: 'blog' },
-  fails: engineFails,
-  async decide(ask, { name, services }) {
-    const { deployments } = ask
-    const observed = await deployments.observed(name)
-    const model = await deployments.withHashes(observed)
-    deployments.requireEngine()
-    const unknown = (services ?? []).find(service => !(service in model.services))
-    if (unknown !== undefined) fail('NOT_FOUND', `Deployment "${name}" has no service "${unknown}".`)
-    return upSteps(observed, { model, services: services?.length ? services : null, ...engineOf(ask) })
-  },
-  reply: ({ deployments }, { name }) => deployments.detail(name),
-  message: 'The deployment runs.',
-})
-
-function engineOf({ deployments }: Pick<Ask, 'deployments'>) {
-  return { readySeconds: deployments.readySeconds, existing: deployments.existing(), engine: deployments.engine }
-}
 
 /** A start that fails leaves the new deployment where it is, so its steps stand beside the others. */
 function startSteps(ask: Ask, observed: Observed): Step {

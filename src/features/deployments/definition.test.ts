@@ -6,7 +6,8 @@ import { type TestAgent, testAgent } from '../../testing/agent.ts'
 import { type TestEngine, testEngine } from '../../testing/engine.ts'
 
 const IMAGE = 'fairlead-test/busybox:1'
-const service = (command: string, more = '') => `services:\n  web:\n    image: ${IMAGE}\n    command: ${command}\n    init: true\n    stop_grace_period: 1s\n${more}`
+const service = (command: string, more = '') =>
+  `services:\n  web:\n    image: ${IMAGE}\n    command: ${command}\n    init: true\n    stop_grace_period: 1s\n${more}`
 
 let agent: TestAgent
 let world: TestEngine
@@ -19,15 +20,27 @@ after(async () => {
   await world.cleanup()
 })
 
-const containersOf = (project: string) => world.engine.containers.list({ label: [`com.docker.compose.project=${project}`] })
+const containersOf = (project: string) =>
+  world.engine.containers.list({ label: [`com.docker.compose.project=${project}`] })
 
 test('a deployment is created, started, changed and deleted on a real engine', async () => {
   const name = world.name('life')
-  const body = { name, compose_content: `# keep me\n${service('sleep 3600')}`, env_vars: [{ key: 'A', value: 'one two' }], auto_start: true }
+  const body = {
+    name,
+    compose_content: `# keep me\n${service('sleep 3600')}`,
+    env_vars: [{ key: 'A', value: 'one two' }],
+    auto_start: true,
+  }
   const plan = (await agent.request('POST /api/deployments?plan=true', { body })).json()
   assert.deepEqual(
     plan.data.changes.map((one: { type: string; id: string; action: string }) => `${one.action} ${one.type} ${one.id}`),
-    [`create file ${name}/`, 'create file compose.yaml', 'create file .env', `create network ${name}_default`, `create container ${name}-web-1`],
+    [
+      `create file ${name}/`,
+      'create file compose.yaml',
+      'create file .env',
+      `create network ${name}_default`,
+      `create container ${name}-web-1`,
+    ],
   )
   await assert.rejects(stat(join(agent.folder, 'deployments', name)))
 
@@ -40,7 +53,9 @@ test('a deployment is created, started, changed and deleted on a real engine', a
   const again = await agent.request(`POST /api/deployments/${name}/start?plan=true`)
   assert.deepEqual(again.json().data.changes, [])
 
-  const changed = await agent.request(`PUT /api/deployments/${name}`, { body: { compose_content: body.compose_content.replace('3600', '3601') } })
+  const changed = await agent.request(`PUT /api/deployments/${name}`, {
+    body: { compose_content: body.compose_content.replace('3600', '3601') },
+  })
   assert.equal(changed.statusCode, 200, changed.body)
   assert.equal(changed.json().data.services[0].in_sync, true)
 
@@ -60,11 +75,16 @@ test('a deployment is created, started, changed and deleted on a real engine', a
 
 test('an update that does not come up puts the old version back, and unchanged containers are not touched', async () => {
   const name = world.name('roll')
-  const two = (command: string) => service(command, `  other:\n    image: ${IMAGE}\n    command: sleep 3600\n    init: true\n`)
-  const made = await agent.request('POST /api/deployments', { body: { name, compose_content: two('sleep 3600'), auto_start: true } })
+  const two = (command: string) =>
+    service(command, `  other:\n    image: ${IMAGE}\n    command: sleep 3600\n    init: true\n`)
+  const made = await agent.request('POST /api/deployments', {
+    body: { name, compose_content: two('sleep 3600'), auto_start: true },
+  })
   assert.equal(made.statusCode, 201, made.body)
   const before = await containersOf(name)
-  const answer = await agent.request(`PUT /api/deployments/${name}`, { body: { compose_content: two('sh -c "echo last words; exit 7"') } })
+  const answer = await agent.request(`PUT /api/deployments/${name}`, {
+    body: { compose_content: two('sh -c "echo last words; exit 7"') },
+  })
   assert.equal(answer.statusCode, 502, answer.body)
   const { code, details } = answer.json()
   assert.equal(code, 'DEPLOY_FAILED')
@@ -75,14 +95,16 @@ test('an update that does not come up puts the old version back, and unchanged c
   assert.equal(detail.status, 'running')
   assert.equal(detail.compose_content, two('sleep 3600'))
   const after = await containersOf(name)
-  const other = (list: typeof before) => list.find(one => one.Names[0]?.includes('other'))?.Id
+  const other = (list: typeof before) => list.find(one => one.Names?.[0]?.includes('other'))?.Id
   assert.equal(other(after), other(before))
   await agent.request(`DELETE /api/deployments/${name}?remove_files=true`)
 })
 
 test('a failed auto_start keeps the deployment and says why', async () => {
   const name = world.name('fails')
-  const answer = await agent.request('POST /api/deployments', { body: { name, compose_content: service('sh -c "exit 3"'), auto_start: true } })
+  const answer = await agent.request('POST /api/deployments', {
+    body: { name, compose_content: service('sh -c "exit 3"'), auto_start: true },
+  })
   assert.equal(answer.statusCode, 502, answer.body)
   assert.equal(answer.json().code, 'DEPLOY_FAILED')
   const detail = await agent.request(`GET /api/deployments/${name}`)
@@ -95,11 +117,15 @@ test('a failed auto_start keeps the deployment and says why', async () => {
 
 test('an invalid compose file leaves no folder behind', async () => {
   const name = world.name('bad')
-  const answer = await agent.request('POST /api/deployments', { body: { name, compose_content: 'services:\n  web: 7\n' } })
+  const answer = await agent.request('POST /api/deployments', {
+    body: { name, compose_content: 'services:\n  web: 7\n' },
+  })
   assert.equal(answer.statusCode, 400)
   assert.equal(answer.json().code, 'COMPOSE_INVALID')
   await assert.rejects(stat(join(agent.folder, 'deployments', name)))
-  const large = await agent.request('POST /api/deployments', { body: { name, compose_content: `#${'x'.repeat(300 * 1024)}` } })
+  const large = await agent.request('POST /api/deployments', {
+    body: { name, compose_content: `#${'x'.repeat(300 * 1024)}` },
+  })
   assert.equal(large.statusCode, 413)
 })
 
@@ -108,7 +134,8 @@ test('a folder made by hand is seen within a second, a broken one is listed as i
   const folder = join(agent.folder, 'deployments', name)
   await mkdir(folder)
   await writeFile(join(folder, 'docker-compose.yml'), service('sleep 1'))
-  const listed = async () => (await agent.request('GET /api/deployments')).json().find((one: { name: string }) => one.name === name)
+  const listed = async () =>
+    (await agent.request('GET /api/deployments')).json().find((one: { name: string }) => one.name === name)
   await eventually(async () => (await listed())?.status === 'stopped')
   await writeFile(join(folder, 'docker-compose.yml'), 'services: [')
   await eventually(async () => (await listed())?.status === 'invalid')

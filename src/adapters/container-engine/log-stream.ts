@@ -1,0 +1,91 @@
+// The output of several containers as one log: merged by time when it is read, as it comes when it is followed.
+
+import { Funnel, lastOf, mergeInOrder } from '../../lib/merge.ts'
+import type { Engine } from './engine.ts'
+import type { ContainerEntry } from './entries.ts'
+import type { EngineMirror } from './mirror.ts'
+
+export interface LogEntry {
+  time: string
+  service: string
+  stream: 'stdout' | 'stderr'
+  line: string
+}
+
+export interface LogAsk {
+  /** The last so many lines over all containers; 0 is all. */
+  tail: number
+  filter?: string | undefined
+  since?: Date | undefined
+  until?: Date | undefined
+  signal?: AbortSignal | undefined
+}
+
+type Source = Pick<ContainerEntry, 'id' | 'tty' | 'name' | 'compose'>
+
+/** Filtered first, then merged by time, then the last `tail`; all of them are streamed and never gathered. */
+export async function readLogs(
+  engine: Engine,
+  containers: readonly Source[],
+  ask: LogAsk,
+): Promise<AsyncIterable<LogEntry>> {
+  const { tail, filter, since, until, signal } = ask
+  // Without a filter no container can contribute more than the last `tail` of its own.
+  const each = tail > 0 && filter === undefined ? { tail } : {}
+  const sources = containers.map(one => entries(engine, one, { ...each, since, until, signal }, filter))
+  const merged = mergeInOrder(sources, (a, b) => a.time < b.time)
+  if (tail === 0) return merged
+  const last = await lastOf(merged, tail)
+  return (async function* () {
+    yield* last
+  })()
+}
+
+/** What was, then what comes; containers that start later join, and it ends when none runs any more. */
+export async function* followLogs(
+  engine: Engine,
+  mirror: EngineMirror,
+  pick: () => readonly ContainerEntry[],
+  ask: LogAsk,
+): AsyncGenerator<LogEntry> {
+  // This moment parts what was from what comes, so that nothing is told twice or left out.
+  const now = new Date()
+  const funnel = new Funnel<LogEntry>()
+  const followed = new Set<string>()
+  const join = () => {
+    for (const one of pick()) {
+      if (followed.has(one.id) || (one.state !== 'running' && one.state !== 'restarting' && one.state !== 'paused'))
+        continue
+      followed.add(one.id)
+      funnel.add(live(engine, one, now, ask))
+    }
+  }
+  yield* await readLogs(engine, pick(), { ...ask, until: now })
+  join()
+  const stop = mirror.onChange(join)
+  try {
+    yield* funnel
+  } finally {
+    stop()
+  }
+}
+
+async function* live(engine: Engine, one: Source, since: Date, { filter, signal }: LogAsk): AsyncGenerator<LogEntry> {
+  for await (const batch of entries(engine, one, { since, follow: true, signal }, filter)) yield* batch
+}
+
+async function* entries(
+  engine: Engine,
+  one: Source,
+  query: Omit<Parameters<Engine['containers']['logs']>[1], 'tty'>,
+  filter: string | undefined,
+): AsyncGenerator<LogEntry[]> {
+  const service = serviceOf(one)
+  const wanted = filter?.toLowerCase()
+  for await (const batch of engine.containers.logs(one.id, { ...query, tty: one.tty })) {
+    const kept = wanted === undefined ? batch : batch.filter(({ line }) => line.toLowerCase().includes(wanted))
+    if (kept.length > 0) yield kept.map(({ time, stream, line }) => ({ time, service, stream, line }))
+  }
+}
+
+const serviceOf = (one: Source): string => one.compose?.service ?? one.name
