@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { openCompose } from './adapters/compose/compose.ts'
 import { composeKinds } from './adapters/compose/steps.ts'
@@ -28,6 +29,7 @@ import { cancelJob, jobReader } from './features/jobs/index.ts'
 import { planDiscardStep, planReader } from './features/plans/index.ts'
 import { Configuration, settingsReader, writeConfiguration } from './features/settings/index.ts'
 import { type SystemParts, systemReader, watchHealth } from './features/system/index.ts'
+import { refreshTemplates, TemplateLibrary, templateReader } from './features/templates/index.ts'
 import { assignments, userReader, users } from './features/users/index.ts'
 import { docsPage, serveDocs } from './http/docs.ts'
 import { openApiOf } from './http/openapi.ts'
@@ -129,6 +131,10 @@ async function wire(options: AgentOptions, opened: Opened): Promise<Agent> {
   const deploying = new Set<string>()
   const logs = new DeploymentLogs({ folders, files, engine, mirror })
   const stats = new ContainerStats(engine)
+  const templates = new TemplateLibrary({
+    builtin: () => openFiles(fileURLToPath(new URL('../templates', import.meta.url))),
+    local: () => openFiles(config.templates_path),
+  })
 
   const operations = [...allOperations, ...(extra?.operations ?? [])]
   checkOperations(operations)
@@ -158,6 +164,7 @@ async function wire(options: AgentOptions, opened: Opened): Promise<Agent> {
         viewer,
       ),
     system: viewer => systemReader(system, viewer),
+    templates: () => templateReader(templates),
   }
   const health = await watchHealth({ version, startedAt, dataPath: config.data_path, engine: mirror, store: db })
   opened.add(() => health.close())
@@ -179,6 +186,7 @@ async function wire(options: AgentOptions, opened: Opened): Promise<Agent> {
     compose,
     files,
     deploying,
+    templates,
     jobs: { cancel: (id, reason) => door.cancel(id, reason) },
   }
   const tables = [users, assignments, apiKeys, ...(extra?.tables ?? [])] as unknown as AnyTable[]
@@ -192,6 +200,7 @@ async function wire(options: AgentOptions, opened: Opened): Promise<Agent> {
     ...fileKinds,
     pullImage,
     removeVolume,
+    refreshTemplates,
     ...(extra?.kinds ?? []),
   ]
   const door: Door = new Door({

@@ -1,6 +1,6 @@
 // What the tests share that walk the list of operations: calls made from examples, and fresh standard worlds, cheaply.
 
-import { cp, mkdtemp, rm } from 'node:fs/promises'
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { mock } from 'node:test'
@@ -10,6 +10,7 @@ import { Nothing, Type } from '../src/core/schema.ts'
 import { stepKind } from '../src/core/step.ts'
 import { operations } from '../src/features/index.ts'
 import { A_JOB, type Ask, type TestAgent, testAgent } from '../src/testing/agent.ts'
+import { type TestEngine, testEngine } from '../src/testing/engine.ts'
 
 export interface ExampleCall {
   /** As `TestAgent.request` takes it: method and path. */
@@ -52,9 +53,16 @@ export const byId = (id: string): Operation => {
   return found
 }
 
+/** A standard world whose job is alive and whose compose projects have names that no other world uses. */
+export interface World extends TestAgent {
+  engine: TestEngine
+  /** The example of an operation, fit for this world. */
+  exampleOf(operation: Operation): object
+}
+
 export interface Worlds {
-  /** A standard world of its own, as it was when the first one was made, with its job alive. */
-  open(options?: Pick<Parameters<typeof testAgent>[0] & object, 'log'>): Promise<TestAgent>
+  /** A world of its own, as it was when the first one was made. */
+  open(options?: { log?: { write(line: string): void } }): Promise<World>
   /** Removes the model of the worlds; each world is stopped by who opened it. */
   close(): Promise<void>
 }
@@ -69,13 +77,17 @@ export async function standardWorlds(options: { config?: string } = {}): Promise
     async open(more = {}) {
       const folder = join(copies, String(count++))
       await cp(model.folder, folder, { recursive: true, preserveTimestamps: true })
+      const engine = testEngine()
+      await nameProjects(join(folder, 'deployments'), engine)
       const agent = await testAgent({ folder, extra, ...more })
       await bringJobToLife(agent)
       const stop: TestAgent['stop'] = async keep => {
         await agent.door.cancel(A_JOB, 'The test is over.')
         await agent.stop(keep)
+        await engine.cleanup()
       }
-      return { ...agent, stop }
+      const exampleOf = ({ example }: Operation) => withProjectName(example, engine)
+      return { ...agent, stop, engine, exampleOf }
     },
     async close() {
       await rm(model.folder, { recursive: true, force: true })
@@ -113,6 +125,20 @@ async function bringJobToLife(agent: TestAgent): Promise<void> {
   const { statusCode, body } = await agent.request('POST /api/probe/wait', { headers: { prefer: 'respond-async' } })
   named.mock.restore()
   if (statusCode !== 201) throw new Error(`The job of the standard world could not be started: ${statusCode} ${body}`)
+}
+
+/** Two test files share an engine: a compose file says itself what its project is called. */
+async function nameProjects(folder: string, engine: TestEngine): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const file = join(folder, name, 'compose.yaml')
+    await writeFile(file, `name: ${engine.name(name)}\n${await readFile(file, 'utf8')}`)
+  }
+}
+
+function withProjectName(example: object, engine: TestEngine): object {
+  const { name, compose_content } = example as { name?: string; compose_content?: string }
+  if (compose_content === undefined) return example
+  return { ...example, compose_content: `name: ${engine.name(name ?? 'new')}\n${compose_content}` }
 }
 
 const asText = (value: unknown): string =>

@@ -46,7 +46,7 @@ export function parseArguments(argv: readonly string[], flags: readonly Flag[], 
     const flag = byName.get(name) ?? unknownFlag(name, byName.keys(), where)
     if (inline === undefined && flag.takes !== 'nothing' && isValue(argv[index + 1])) {
       parsed.given.push({ flag, value: argv[++index] })
-    } else parsed.given.push({ flag, value: valueOf(flag, name, inline) })
+    } else parsed.given.push({ flag, value: flagValue(flag, name, inline) })
   }
   return parsed
 }
@@ -68,7 +68,7 @@ function spellings({ name, short, negatable }: Flag): string[] {
 /** `--no-auto-start`, and inside an object `--no-auto-block.enabled`. */
 const negation = (name: string): string => `--no-${name}`
 
-function valueOf(flag: Flag, name: string, inline: string | undefined): string | boolean | undefined {
+function flagValue(flag: Flag, name: string, inline: string | undefined): string | boolean | undefined {
   if (flag.takes === 'nothing') {
     const positive = name !== negation(flag.name)
     if (inline === undefined) return positive
@@ -85,6 +85,11 @@ function valueOf(flag: Flag, name: string, inline: string | undefined): string |
 const isValue = (next: string | undefined): boolean => next !== undefined && !/^--?[A-Za-z]/.test(next) && next !== '--'
 
 function unknownFlag(name: string, known: Iterable<string>, where: string): never {
+  if (name === '--plan')
+    throw new UsageError(`${where} has no --plan: it changes nothing that could be previewed.`, true)
   const meant = nearMiss(name, known)
-  throw new UsageError(`${where} has no flag ${name}.${meant ? ` Did you mean ${meant}?` : ''} See: fairlead ${where} --help`, true)
+  throw new UsageError(
+    `${where} has no flag ${name}.${meant ? ` Did you mean ${meant}?` : ''} See: fairlead ${where} --help`,
+    true,
+  )
 }

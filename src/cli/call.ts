@@ -4,7 +4,7 @@ import { type Arguments, has, textOf } from './arguments.ts'
 import type { Command } from './document.ts'
 import { ClientError, Refusal } from './failure.ts'
 import { isMutation } from './flags.ts'
-import { type Ask, linesOf, textOf as bodyOf } from './http.ts'
+import { type Ask, textOf as bodyOf, linesOf } from './http.ts'
 import type { Input } from './input.ts'
 import { Progress, type WorkEvent } from './progress.ts'
 import type { Screen } from './screen.ts'
@@ -23,7 +23,9 @@ export function askOf(command: Command, input: Input, args: Arguments): Ask {
     method: command.method,
     path: pathOf(command.path, input, has(args, 'plan')),
     headers: {
-      ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }),
+      ...(body === undefined
+        ? {}
+        : { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }),
       ...(ifMatch === undefined ? {} : { 'if-match': quoted(ifMatch) }),
       ...(key === undefined ? {} : { 'idempotency-key': key }),
       ...(has(args, 'async') ? { prefer: 'respond-async' } : {}),
@@ -34,13 +36,21 @@ export function askOf(command: Command, input: Input, args: Arguments): Ask {
 
 export function pathOf(path: string, input: Input, plan = false): string {
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(input.path[name] ?? ''))
-  const query = new URLSearchParams(Object.entries(input.query).map(([name, value]) => [name, queryText(value)]))
+  const query = new URLSearchParams(
+    Object.entries(input.query).map(([name, value]): [string, string] => [name, queryText(value)]),
+  )
   if (plan) query.set('plan', 'true')
   return query.size > 0 ? `${filled}?${query}` : filled
 }
 
 /** The answer's text, or the server's refusal. Work that takes long is watched on a terminal. */
-export async function answerOf(session: Session, command: Command, ask: Ask, screen: Screen, watch: boolean): Promise<Answered> {
+export async function answerOf(
+  session: Session,
+  command: Command,
+  ask: Ask,
+  screen: Screen,
+  watch: boolean,
+): Promise<Answered> {
   if (!isMutation(command)) return plainAnswer(session, ask)
   const forget = onInterrupt(() => screen.note(goesOn(command)))
   const progress = watch ? new Progress(process.stderr, command.summary) : undefined
@@ -72,7 +82,10 @@ async function plainAnswer(session: Session, ask: Ask): Promise<Answered> {
 
 /** Steps come line by line; work without steps answers as usual. */
 async function watchedAnswer(session: Session, ask: Ask, progress: Progress): Promise<Answered> {
-  const answer = await session.ask({ ...ask, headers: { ...ask.headers, accept: 'application/x-ndjson, application/json' } })
+  const answer = await session.ask({
+    ...ask,
+    headers: { ...ask.headers, accept: 'application/x-ndjson, application/json' },
+  })
   if (!answer.headers['content-type']?.includes('ndjson')) {
     const text = await bodyOf(answer)
     if ((answer.statusCode ?? 0) >= 400) throw new Refusal(answer.statusCode ?? 0, text)
@@ -88,7 +101,9 @@ async function watchedAnswer(session: Session, ask: Ask, progress: Progress): Pr
   } catch (error) {
     if (error instanceof Refusal) throw error
   }
-  throw new ClientError('The connection broke before the end. The work goes on on the server; its audit log tells how it ended: fairlead audit events')
+  throw new ClientError(
+    'The connection broke before the end. The work goes on on the server; its audit log tells how it ended: fairlead audit events',
+  )
 }
 
 function goesOn({ words }: Command): string {

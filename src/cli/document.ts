@@ -63,7 +63,14 @@ interface Operation {
   parameters?: Parameter[]
   requestBody?: { content?: Record<string, { schema?: Schema; example?: Record<string, unknown> }> }
   responses?: Record<string, { content?: Record<string, { schema?: Schema }> }>
-  'x-fairlead'?: { kind?: Command['kind']; permission?: string; arguments?: string[]; plan?: boolean; bare?: boolean; alias?: string }
+  'x-fairlead'?: {
+    kind?: Command['kind']
+    permission?: string
+    arguments?: string[]
+    plan?: boolean
+    bare?: boolean
+    alias?: string
+  }
 }
 
 interface Parameter {
@@ -120,13 +127,32 @@ function queryFields(parameters: Parameter[]): Field[] {
 function bodyFields({ requestBody }: Operation): Field[] {
   const { schema, example } = requestBody?.content?.['application/json'] ?? {}
   return Object.entries(schema?.properties ?? {}).map(([name, field]) =>
-    fieldOf({ name, in: 'body', required: schema?.required?.includes(name) ?? false, schema: field, example: example?.[name] }, 'body'),
+    fieldOf(
+      {
+        name,
+        in: 'body',
+        required: schema?.required?.includes(name) ?? false,
+        schema: field,
+        example: example?.[name],
+      },
+      'body',
+    ),
   )
 }
 
-function fieldOf({ name, required = false, description, schema = {}, example }: Parameter, where: Field['where']): Field {
+function fieldOf(
+  { name, required = false, description, schema = {}, example }: Parameter,
+  where: Field['where'],
+): Field {
   const words = description ?? schema.description
-  return { name, where, required, schema, ...(words ? { description: words } : {}), ...(example === undefined ? {} : { example }) }
+  return {
+    name,
+    where,
+    required,
+    schema,
+    ...(words ? { description: words } : {}),
+    ...(example === undefined ? {} : { example }),
+  }
 }
 
 /** Of the forms a success can take, the operation's own comes first. */
@@ -151,5 +177,14 @@ function waitingFor(commands: Command[]): Command[] {
     schema: { type: 'integer' },
     description: 'Give up after so many seconds; the job goes on',
   }
-  return [{ ...job, id: 'jobs.wait', words: ['jobs', 'wait'], kind: 'wait', summary: 'Wait until a job has ended, and print its answer', fields: [...job.fields, timeout] }]
+  return [
+    {
+      ...job,
+      id: 'jobs.wait',
+      words: ['jobs', 'wait'],
+      kind: 'wait',
+      summary: 'Wait until a job has ended, and print its answer',
+      fields: [...job.fields, timeout],
+    },
+  ]
 }

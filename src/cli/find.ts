@@ -34,7 +34,9 @@ export function findCommand(commands: readonly Command[], words: readonly string
   throw unknownArea(words[0] ?? '', commands)
 }
 
-export const areasOf = (commands: readonly Command[]): string[] => [...new Set(commands.map(command => command.words[0] as string))]
+export const areasOf = (commands: readonly Command[]): string[] => [
+  ...new Set(commands.map(command => command.words[0] as string)),
+]
 
 /** A synonym stands for an operation, never for an area or an argument. */
 const spoken = (word: string, index: number): string => (index > 0 ? (SYNONYMS[word] ?? word) : word)
@@ -44,7 +46,8 @@ function longest(commands: readonly Command[], words: readonly string[]): Comman
   return matching.sort((a, b) => b.words.length - a.words.length)[0]
 }
 
-const startsWith = (words: readonly string[], start: readonly string[]): boolean => start.every((word, index) => words[index] === word)
+const startsWith = (words: readonly string[], start: readonly string[]): boolean =>
+  start.every((word, index) => words[index] === word)
 
 function unknownOperation(area: string[], word: string, below: Command[]): UsageError {
   const known = [...new Set(below.map(command => command.words[area.length] as string))]

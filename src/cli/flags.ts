@@ -31,7 +31,12 @@ export interface Target {
   from: 'argument' | 'file'
 }
 
-export const profileFlag: Flag = { name: 'profile', takes: 'text', placeholder: 'NAME', about: 'Use this profile instead of the current one' }
+export const profileFlag: Flag = {
+  name: 'profile',
+  takes: 'text',
+  placeholder: 'NAME',
+  about: 'Use this profile instead of the current one',
+}
 export const helpFlag: Flag = { name: 'help', short: 'h', takes: 'nothing', about: 'Show what this takes and does' }
 
 export function flagsOf(command: Command): Flag[] {
@@ -65,20 +70,62 @@ function clientFlags(command: Command): Flag[] {
   const printed = kind !== 'download'
   const flags: (Flag | false | undefined)[] = [
     plan && { name: 'plan', takes: 'nothing', about: 'Show what would change, and change nothing' },
-    headers.includes('Prefer') && { name: 'async', takes: 'nothing', about: 'Answer at once with a job that does the work' },
-    isMutation(command) && { name: 'wait', takes: 'nothing', about: 'Wait for the job it starts; a terminal always does' },
-    headers.includes('If-Match') && { name: 'if-match', takes: 'text', placeholder: 'ETAG', about: 'Only when this is still the version' },
+    headers.includes('Prefer') && {
+      name: 'async',
+      takes: 'nothing',
+      about: 'Answer at once with a job that does the work',
+    },
+    isMutation(command) && {
+      name: 'wait',
+      takes: 'nothing',
+      about: 'Wait for the job it starts; a terminal always does',
+    },
+    headers.includes('If-Match') && {
+      name: 'if-match',
+      takes: 'text',
+      placeholder: 'ETAG',
+      about: 'Only when this is still the version',
+    },
     headers.includes('Idempotency-Key') && {
       name: 'idempotency-key',
       takes: 'text',
       placeholder: 'KEY',
       about: 'The same key and request within 24 hours returns the first answer',
     },
-    upload && { name: 'file', takes: 'text', placeholder: 'FILE', about: 'What to send; - for standard input', file: true },
-    stream !== undefined && { name: 'follow', short: 'f', takes: 'nothing', about: 'Go on with what comes, until it ends or Ctrl-C' },
-    !printed && { name: 'output', short: 'o', takes: 'text', placeholder: 'FILE', about: 'Where to write it; standard output otherwise', file: true },
-    command.fields.some(field => field.where === 'body') && { name: 'body', takes: 'text', placeholder: 'JSON', about: 'The whole body; flags go on top of it' },
-    command.fields.some(field => field.where === 'body') && { name: 'body-file', takes: 'text', placeholder: 'FILE', about: 'The same from a file, JSON or YAML', file: true },
+    upload && {
+      name: 'file',
+      takes: 'text',
+      placeholder: 'FILE',
+      about: 'What to send; - for standard input',
+      file: true,
+    },
+    stream !== undefined && {
+      name: 'follow',
+      short: 'f',
+      takes: 'nothing',
+      about: 'Go on with what comes, until it ends or Ctrl-C',
+    },
+    !printed && {
+      name: 'output',
+      short: 'o',
+      takes: 'text',
+      placeholder: 'FILE',
+      about: 'Where to write it; standard output otherwise',
+      file: true,
+    },
+    command.fields.some(field => field.where === 'body') && {
+      name: 'body',
+      takes: 'text',
+      placeholder: 'JSON',
+      about: 'The whole body; flags go on top of it',
+    },
+    command.fields.some(field => field.where === 'body') && {
+      name: 'body-file',
+      takes: 'text',
+      placeholder: 'FILE',
+      about: 'The same from a file, JSON or YAML',
+      file: true,
+    },
     printed && { name: 'json', takes: 'nothing', about: "The server's answer as it is" },
     printed && { name: 'columns', takes: 'text', placeholder: 'A,B', about: 'Which fields to show' },
     printed && { name: 'quiet', short: 'q', takes: 'nothing', about: 'Only names or ids' },
@@ -100,7 +147,10 @@ function placeFlags(where: Target['where'], path: string[], schema: Schema, requ
   const flags = [argumentFlag(target, words), ...fileFlags(target, words)]
   if (shape !== 'object') return flags
   const { properties = {} } = present(schema)
-  return [...flags, ...Object.entries(properties).flatMap(([name, inner]) => placeFlags(where, [...path, name], inner, false))]
+  return [
+    ...flags,
+    ...Object.entries(properties).flatMap(([name, inner]) => placeFlags(where, [...path, name], inner, false)),
+  ]
 }
 
 function argumentFlag(target: Target, about: string): Flag {
@@ -110,7 +160,9 @@ function argumentFlag(target: Target, about: string): Flag {
   return {
     name: shape === 'pairs' ? pairName(path) : nameOf(path),
     takes: shape === 'flag' ? 'nothing' : isSecret(schema) && shape === 'text' ? 'perhaps' : 'text',
-    ...(shape === 'flag' ? { negatable: true as const } : { placeholder: PLACEHOLDERS[shape] }),
+    ...(shape === 'flag'
+      ? { negatable: true as const }
+      : { placeholder: words.length > 0 && shape === 'text' ? 'WORD' : PLACEHOLDERS[shape] }),
     about,
     ...(words.length > 0 ? { words } : {}),
     // Offered in the form that people use: nobody types a compose file or a secret into a flag.

@@ -26,7 +26,11 @@ export async function follow(session: Session, path: string, screen: Screen, jso
 const END = 1000
 
 /** Until the socket closes: its code, and the words for it. */
-async function pour(url: string, token: string | undefined, print: (frame: Frame, text: string) => void): Promise<{ code: number; reason: string }> {
+async function pour(
+  url: string,
+  token: string | undefined,
+  print: (frame: Frame, text: string) => void,
+): Promise<{ code: number; reason: string }> {
   const { promise, resolve } = Promise.withResolvers<{ code: number; reason: string }>()
   const socket = new WebSocket(url)
   let refused = ''

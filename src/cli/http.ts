@@ -1,7 +1,7 @@
 // One exchange with the agent over HTTP; what keeps it from happening is told in words a person can act on.
 // The node:http module loads in a third of the time of fetch, and a client is started for every command.
 
-import { type IncomingMessage, type RequestOptions, request as plainRequest } from 'node:http'
+import { type IncomingMessage, request as plainRequest, type RequestOptions } from 'node:http'
 import type { Readable } from 'node:stream'
 import { ClientError } from './failure.ts'
 
@@ -30,7 +30,11 @@ export async function exchange(base: string, ask: Ask): Promise<IncomingMessage>
     socket.once('connect', () => clearTimeout(timer))
     socket.once('close', () => clearTimeout(timer))
   })
-  if (typeof ask.body === 'function') ask.body().on('error', error => sending.destroy(error)).pipe(sending)
+  if (typeof ask.body === 'function')
+    ask
+      .body()
+      .on('error', error => sending.destroy(error))
+      .pipe(sending)
   else sending.end(ask.body)
   return requireAgent(base, await promise)
 }
@@ -71,7 +75,9 @@ function requireAgent(base: string, answer: IncomingMessage): IncomingMessage {
     throw new ClientError(`${base} sends to ${headers.location}. Log in with that address: fairlead login URL`)
   }
   if (statusCode >= 400 && !/json/.test(headers['content-type'] ?? '')) {
-    throw new ClientError(`${base} answered with status ${statusCode} and no words of a Fairlead agent. Is the address right?`)
+    throw new ClientError(
+      `${base} answered with status ${statusCode} and no words of a Fairlead agent. Is the address right?`,
+    )
   }
   return answer
 }

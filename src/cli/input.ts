@@ -5,7 +5,7 @@ import type { Command, Field } from './document.ts'
 import { UsageError } from './failure.ts'
 import { dashed, type Flag, flagsOf, slotsOf, type Target } from './flags.ts'
 import { isSecret, present, shapeOf } from './schema.ts'
-import { fileValueOf, isObject, joined, structured, valueOf } from './value.ts'
+import { fromFile, fromText, isObject, joined, structured } from './value.ts'
 
 export interface Input {
   path: Record<string, string>
@@ -16,7 +16,7 @@ export interface Input {
 export interface Sources {
   env: Record<string, string | undefined>
   /** The text of a file; `-` is standard input. */
-  read(file: string): string
+  read(file: string): Promise<string>
   /** Asks for a secret; undefined where nobody can be asked. */
   ask?: ((question: string) => Promise<string>) | undefined
   warn(sentence: string): void
@@ -33,7 +33,7 @@ export async function inputOf(command: Command, args: Arguments, sources: Source
 
 async function wholeBody(args: Arguments, sources: Sources): Promise<Record<string, unknown>> {
   const file = textOf(args, 'body-file')
-  const text = file === undefined ? textOf(args, 'body') : sources.read(file)
+  const text = file === undefined ? textOf(args, 'body') : await sources.read(file)
   if (text === undefined) return {}
   const name = file === undefined ? '--body' : '--body-file'
   const body = await structured(text, name)
@@ -54,13 +54,14 @@ async function place(input: Input, { flag, value }: Given, target: Target, sourc
 
 async function placed(flag: Flag, value: Given['value'], target: Target, sources: Sources): Promise<unknown> {
   const name = `--${flag.name}`
-  if (target.from === 'file') return fileValueOf(target.schema, target.path.at(-1) as string, sources.read(value as string), name)
+  if (target.from === 'file')
+    return fromFile(target.schema, target.path.at(-1) as string, await sources.read(value as string), name)
   if (typeof value === 'boolean') return value
   if (value === undefined) return asked(target.schema, target.path.at(-1) as string, sources)
   if (isSecret(target.schema) && shapeOf(target.schema) === 'text') {
     sources.warn(`a secret in ${name} can be read by others in the list of processes; use ${name}-file FILE`)
   }
-  return valueOf(target.schema, value, name, sources.env)
+  return fromText(target.schema, value, name, sources.env)
 }
 
 /** Arguments without a flag fill the places that are still free. */
@@ -70,13 +71,20 @@ function fillSlots(command: Command, { positional }: Arguments, input: Input, { 
     const slot = open[index]
     if (!slot) throw new UsageError(`Too many arguments. ${usageOf(command)}`)
     if (slot.where === 'path') input.path[slot.name] = text
-    else input[slot.where][slot.name] = valueOf(slot.schema, text, slot.name.toUpperCase(), env)
+    else input[slot.where][slot.name] = fromText(slot.schema, text, slot.name.toUpperCase(), env)
   }
 }
 
 async function fillSecrets(command: Command, input: Input, sources: Sources): Promise<void> {
   for (const { name, where, required, schema } of command.fields) {
-    if (!required || where !== 'body' || !isSecret(schema) || shapeOf(schema) !== 'text' || input.body[name] !== undefined) continue
+    if (
+      !required ||
+      where !== 'body' ||
+      !isSecret(schema) ||
+      shapeOf(schema) !== 'text' ||
+      input.body[name] !== undefined
+    )
+      continue
     if (sources.ask) input.body[name] = await asked(schema, name, sources)
   }
 }
@@ -97,7 +105,11 @@ function requireAll(command: Command, input: Input): void {
   if (missing.length === 0) return
   const slots = new Set(slotsOf(command).map(slot => slot.name))
   const names = missing.map(({ name, schema }) =>
-    slots.has(name) ? name.toUpperCase() : isSecret(schema) ? `--${dashed(name)}-file FILE` : `--${flagFor(command, name)}`,
+    slots.has(name)
+      ? name.toUpperCase()
+      : isSecret(schema)
+        ? `--${dashed(name)}-file FILE`
+        : `--${flagFor(command, name)}`,
   )
   throw new UsageError(`${command.words.join(' ')} needs ${names.join(', ')}. ${usageOf(command)}`)
 }

@@ -4,7 +4,7 @@ import { parseArguments, textOf } from './arguments.ts'
 import { CommandCache } from './command-cache.ts'
 import { ClientError, UsageError } from './failure.ts'
 import { type Flag, helpFlag, profileFlag } from './flags.ts'
-import { exchange, textOf as bodyOf, trust } from './http.ts'
+import { textOf as bodyOf, exchange, trust } from './http.ts'
 import { tableLines } from './print/table.ts'
 import type { Profile } from './profile.ts'
 import type { World } from './run.ts'
@@ -14,10 +14,28 @@ import { readFile } from './source-file.ts'
 const DEFAULT_URL = 'http://127.0.0.1:8090'
 
 export const loginFlags: Flag[] = [
-  { name: 'api-key-file', takes: 'text', placeholder: 'FILE', about: 'Read the API key from a file; - for standard input', file: true },
+  {
+    name: 'api-key-file',
+    takes: 'text',
+    placeholder: 'FILE',
+    about: 'Read the API key from a file; - for standard input',
+    file: true,
+  },
   { name: 'username', takes: 'text', placeholder: 'NAME', about: 'Log in as a user; the password is asked for' },
-  { name: 'password-file', takes: 'text', placeholder: 'FILE', about: 'Read the password from a file; - for standard input', file: true },
-  { name: 'ca-file', takes: 'text', placeholder: 'FILE', about: 'Trust the certificates in this file too (PEM)', file: true },
+  {
+    name: 'password-file',
+    takes: 'text',
+    placeholder: 'FILE',
+    about: 'Read the password from a file; - for standard input',
+    file: true,
+  },
+  {
+    name: 'ca-file',
+    takes: 'text',
+    placeholder: 'FILE',
+    about: 'Trust the certificates in this file too (PEM)',
+    file: true,
+  },
   { name: 'api-key', takes: 'perhaps', placeholder: 'KEY', about: 'The API key itself', hidden: true },
   { name: 'profile', takes: 'text', placeholder: 'NAME', about: 'Remember it under this name (default)' },
   helpFlag,
@@ -29,7 +47,7 @@ export async function login(world: World, argv: readonly string[]): Promise<void
   const name = textOf(args, 'profile') ?? 'default'
   const url = addressOf(args.positional[0] ?? world.profiles.read(name)?.url ?? DEFAULT_URL)
   const caFile = textOf(args, 'ca-file')
-  const ca = caFile === undefined ? undefined : readFile(caFile)
+  const ca = caFile === undefined ? undefined : await readFile(caFile)
   if (ca !== undefined) await trust(ca)
   if (isOpenToAll(url)) world.warn(`what you send to ${url} is not encrypted; use https:// outside of your own network`)
 
@@ -61,7 +79,8 @@ export async function listProfiles(world: World, argv: readonly string[]): Promi
     else world.profiles.remove(name)
     return world.screen.note(action === 'use' ? `${name} is the current profile.` : `Profile ${name} is forgotten.`)
   }
-  if (action !== 'list') throw new UsageError(`profiles has no operation "${action}". It has: list, use NAME, remove NAME`)
+  if (action !== 'list')
+    throw new UsageError(`profiles has no operation "${action}". It has: list, use NAME, remove NAME`)
   const rows = profileRows(world)
   if (given.some(({ flag }) => flag === json)) return world.screen.print(JSON.stringify(rows))
   if (rows.length === 0) return world.screen.note('No profiles. Make one with: fairlead login URL')
@@ -78,22 +97,38 @@ function profileRows({ profiles }: World) {
   })
 }
 
-async function credentials(world: World, args: ReturnType<typeof parseArguments>, url: string): Promise<Partial<Profile>> {
+async function credentials(
+  world: World,
+  args: ReturnType<typeof parseArguments>,
+  url: string,
+): Promise<Partial<Profile>> {
   const username = textOf(args, 'username')
   const given = textOf(args, 'api-key')
-  if (given !== undefined) world.warn('a key on the command line can be read by others in the list of processes; use --api-key-file')
+  if (given !== undefined)
+    world.warn('a key on the command line can be read by others in the list of processes; use --api-key-file')
   if (username !== undefined) return withPassword(world, url, username, textOf(args, 'password-file'))
   const file = textOf(args, 'api-key-file') ?? (world.prompt.possible ? undefined : '-')
-  const key = given ?? (file === undefined ? await world.prompt.askHidden('API key (empty to log in with a name and password): ') : readFile(file).trim())
+  const key =
+    given ??
+    (file === undefined
+      ? await world.prompt.askHidden('API key (empty to log in with a name and password): ')
+      : (await readFile(file)).trim())
   if (key !== '') return { api_key: key, ...(await logIn(url, { api_key: key })) }
-  if (!world.prompt.possible) throw new UsageError('There is no API key on standard input. Use --api-key-file FILE, or --username NAME.')
+  if (!world.prompt.possible)
+    throw new UsageError('There is no API key on standard input. Use --api-key-file FILE, or --username NAME.')
   return withPassword(world, url, await world.prompt.ask('Username: '), undefined)
 }
 
 /** The password is not kept: a token is, until it expires. */
-async function withPassword(world: World, url: string, username: string, file: string | undefined): Promise<Partial<Profile>> {
+async function withPassword(
+  world: World,
+  url: string,
+  username: string,
+  file: string | undefined,
+): Promise<Partial<Profile>> {
   const source = file ?? (world.prompt.possible ? undefined : '-')
-  const password = source === undefined ? await world.prompt.askHidden('Password: ') : readFile(source).replace(/\r?\n$/, '')
+  const password =
+    source === undefined ? await world.prompt.askHidden('Password: ') : (await readFile(source)).replace(/\r?\n$/, '')
   return { username, ...(await logIn(url, { username, password })) }
 }
 

@@ -52,6 +52,7 @@ export function openProfiles(env: Environment, warn: (sentence: string) => void)
     remove(name) {
       if (!profiles.names().includes(checkedName(name))) throw unknownProfile(name, profiles.names())
       rmSync(fileOf(name))
+      if (profiles.current() === name) rmSync(currentFile, { force: true })
     },
   }
   return profiles

@@ -28,10 +28,13 @@ export class Progress {
   }
 
   event(event: WorkEvent): void {
-    if (event.type === 'progress') return this.at((event.step + event.percent / 100) / this.#of, event.phase)
-    this.#of = Math.max(1, event.of)
-    const share = (event.step + (event.status === 'done' ? 1 : 0)) / this.#of
-    this.at(share, WORDS[event.status] ? `${WORDS[event.status]} ${event.what}` : event.what)
+    if (event.type === 'progress') {
+      this.at((event.step + event.percent / 100) / this.#of, event.phase)
+    } else {
+      this.#of = Math.max(1, event.of)
+      const share = (event.step + (event.status === 'done' ? 1 : 0)) / this.#of
+      this.at(share, [WORDS[event.status] ?? '', event.what].join(' ').trim())
+    }
   }
 
   /** From 0 to 1. */
@@ -51,7 +54,8 @@ export class Progress {
     if (elapsed < SHOWN_AFTER_MS) return
     this.#drawn = true
     const frame = FRAMES[Math.floor(elapsed / REDRAW_MS) % FRAMES.length]
-    const bar = this.#share === undefined ? '' : ` ${barOf(this.#share)} ${String(Math.floor(this.#share * 100)).padStart(3)} %`
+    const bar =
+      this.#share === undefined ? '' : ` ${barOf(this.#share)} ${String(Math.floor(this.#share * 100)).padStart(3)} %`
     const seconds = elapsed < 2000 ? '' : `  ${Math.floor(elapsed / 1000)} s`
     const line = `${frame}${bar}  ${printable(this.#what)}${seconds}`
     this.#stream.write(`\r${shortened(line, (this.#stream.columns || 80) - 1)}\x1b[K`)

@@ -101,11 +101,10 @@ class Running {
       return follow(this.#session, pathOf(stream ?? path, input), this.#world.screen, this.#json)
     }
     const ask = askOf(this.#command, input, this.#args)
-    if (kind === 'download') {
-      const { download } = await import('./transfer.ts')
-      return download(this.#session, ask, textOf(this.#args, 'output'), this.#world.screen)
-    }
-    return this.#request(upload ? (await import('./transfer.ts')).withFile(ask, this.#file()) : ask)
+    const { download, passOn, withFile } = await import('./transfer.ts')
+    if (kind === 'download') return download(this.#session, ask, textOf(this.#args, 'output'), this.#world.screen)
+    if (kind === 'query' && this.#json) return passOn(this.#session, ask)
+    return this.#request(upload ? withFile(ask, this.#file()) : ask)
   }
 
   sources() {
@@ -120,7 +119,8 @@ class Running {
   async #request(ask: Parameters<typeof import('./call.ts').answerOf>[2]): Promise<void> {
     const { answerOf } = await import('./call.ts')
     const { screen } = this.#world
-    const watch = screen.live && isMutation(this.#command) && !this.#json && !has(this.#args, 'plan')
+    const watch =
+      screen.live && isMutation(this.#command) && !this.#json && !has(this.#args, 'plan') && !has(this.#args, 'async')
     const { text, etag } = await answerOf(this.#session, this.#command, ask, screen, watch).catch(error => {
       if (this.#json && error instanceof Refusal) screen.print(error.text)
       throw error
@@ -128,7 +128,7 @@ class Running {
     if (has(this.#args, 'etag')) return screen.print(etag?.replaceAll('"', '') ?? '')
     const { printAnswer, startedJob } = await import('./print/answer.ts')
     const job = startedJob(JSON.parse(text))
-    if (job && (has(this.#args, 'wait') || (watch && !has(this.#args, 'async')))) return this.#wait(job.id)
+    if (job && (has(this.#args, 'wait') || watch)) return this.#wait(job.id)
     if (this.#json) return screen.print(text)
     if (!job) return printAnswer(screen, this.#command, JSON.parse(text), this.#style)
     if (!this.#style.quiet) screen.note(`${job.message} Wait for it with: ${this.#style.program} jobs wait ${job.id}`)
@@ -144,14 +144,16 @@ class Running {
     if (job.status !== 'completed') throw jobFailure(job)
     if (this.#json) return
     const { printAnswer } = await import('./print/answer.ts')
-    const answered = { ...this.#command, kind: 'command' as const, bare: false, output: {} }
+    // Whatever the job did: its answer is read as that of an applied plan, with `data` or without.
+    const answered: Command = { ...this.#command, kind: 'apply', output: {} }
     if (job.result) printAnswer(screen, answered, job.result.body, this.#style)
     else screen.note(`Job ${id} is completed.`)
   }
 
   #file(): string {
     const file = textOf(this.#args, 'file')
-    if (file === undefined) throw new UsageError(`${this.#command.words.join(' ')} needs --file FILE (- for standard input).`)
+    if (file === undefined)
+      throw new UsageError(`${this.#command.words.join(' ')} needs --file FILE (- for standard input).`)
     return file
   }
 }
@@ -167,6 +169,8 @@ function answerStyle({ profile }: Typed, args: Arguments, command: Command, comm
 
 /** The field by which an item is addressed is the parameter of the path right below the list, or the last of its own. */
 function identityOf({ path }: Command, commands: readonly Command[]): string | undefined {
-  const below = commands.map(command => command.path).find(other => other.startsWith(`${path}/{`) && !other.slice(path.length + 1).includes('/'))
+  const below = commands
+    .map(command => command.path)
+    .find(other => other.startsWith(`${path}/{`) && !other.slice(path.length + 1).includes('/'))
   return below?.slice(path.length + 2, -1) ?? [...path.matchAll(/\{(\w+)\}/g)].at(-1)?.[1]
 }

@@ -13,7 +13,11 @@ export interface Screen {
 
 export type Colour = keyof typeof CODES
 
-export function openScreen(stdout: NodeJS.WriteStream, stderr: NodeJS.WriteStream, env: Record<string, string | undefined>): Screen {
+export function openScreen(
+  stdout: NodeJS.WriteStream,
+  stderr: NodeJS.WriteStream,
+  env: Record<string, string | undefined>,
+): Screen {
   const people = stdout.isTTY === true
   const colours = people && !env.NO_COLOR && env.TERM !== 'dumb'
   return {
@@ -40,7 +44,8 @@ export function printableLog(text: string): string {
 export function widthOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length
   let width = 0
-  for (const character of text.replace(COLOURS, '')) width += NO_PLACE.test(character) ? 0 : WIDE.test(character) ? 2 : 1
+  for (const character of text.replace(COLOURS, ''))
+    width += NO_PLACE.test(character) ? 0 : WIDE.test(character) ? 2 : 1
   return width
 }
 
@@ -56,7 +61,8 @@ export function shortened(text: string, width: number): string {
 
 const CODES = { red: 31, green: 32, yellow: 33, blue: 34, magenta: 35, cyan: 36, dim: 2, bold: 1 }
 
-const shown = (control: string): string => (control === '\t' ? '  ' : `\\x${control.charCodeAt(0).toString(16).padStart(2, '0')}`)
+const shown = (control: string): string =>
+  control === '\t' ? '  ' : `\\x${control.charCodeAt(0).toString(16).padStart(2, '0')}`
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const CONTROLS = /[\x00-\x1f\x7f-\x9f]/g
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
@@ -64,4 +70,5 @@ const COLOURS = /\x1b\[[\d;]*m/g
 // biome-ignore lint/suspicious/noControlCharactersInRegex: an escape is fine only as the start of a colour
 const NOT_COLOURS = /\x1b(?!\[[\d;]*m)|[\x00-\x1a\x1c-\x1f\x7f-\x9f]/g
 const NO_PLACE = /[\p{Mn}\p{Me}\p{Cf}]/u
-const WIDE = /[\p{Extended_Pictographic}\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6]/u
+const WIDE =
+  /[\p{Extended_Pictographic}\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6]/u

@@ -14,7 +14,11 @@ export interface Target {
 }
 
 /** A profile named on the command line wins over the environment, the environment over the current profile. */
-export function targetOf(profiles: Profiles, env: Record<string, string | undefined>, named?: string): Target | undefined {
+export function targetOf(
+  profiles: Profiles,
+  env: Record<string, string | undefined>,
+  named?: string,
+): Target | undefined {
   const name = named ?? profiles.current()
   const kept = profiles.read(name)
   if (named !== undefined && !kept) throw unknownProfile(named, profiles.names())
@@ -67,7 +71,10 @@ export class Session {
   async #send(ask: Ask): Promise<IncomingMessage> {
     const { exchange } = await import('./http.ts')
     const token = await this.token()
-    return exchange(this.target.url, { ...ask, headers: { ...ask.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) } })
+    return exchange(this.target.url, {
+      ...ask,
+      headers: { ...ask.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) },
+    })
   }
 
   async #firstToken(): Promise<string | undefined> {
@@ -90,11 +97,18 @@ export class Session {
   #refused(): ClientError {
     const { url, profile, kept, apiKey } = this.target
     const where = profile === undefined || profile === 'default' ? '' : ` --profile ${profile}`
-    if (apiKey !== undefined) {
-      const which = profile === undefined ? 'in FAIRLEAD_API_KEY' : `of profile ${profile}`
-      return new ClientError(`${url} refuses the API key ${which}: it was revoked, deleted or has expired. Log in with another: fairlead login ${url}${where}`)
+    if (apiKey !== undefined && profile === undefined) {
+      return new ClientError(`${url} refuses the API key in FAIRLEAD_API_KEY: it is wrong, was revoked or has expired.`)
     }
-    if (!kept?.token) return new ClientError(`${url} wants to know who you are. Log in with: fairlead login ${url}${where} (or set FAIRLEAD_API_KEY).`)
+    if (apiKey !== undefined) {
+      return new ClientError(
+        `${url} refuses the API key of profile ${profile}: it was revoked, deleted or has expired. Log in with another: fairlead login ${url}${where}`,
+      )
+    }
+    if (!kept?.token)
+      return new ClientError(
+        `${url} wants to know who you are. Log in with: fairlead login ${url}${where} (or set FAIRLEAD_API_KEY).`,
+      )
     const name = kept.username ? ` --username ${kept.username}` : ''
     return new ClientError(`Your login at ${url} has ended. Log in again: fairlead login ${url}${where}${name}`)
   }
@@ -109,12 +123,29 @@ export interface Granted {
 export async function logIn(url: string, credentials: object): Promise<Granted> {
   const { exchange, textOf } = await import('./http.ts')
   const body = JSON.stringify(credentials)
-  const answer = await exchange(url, { method: 'POST', path: '/api/auth/login', headers: { 'content-type': 'application/json' }, body })
+  const answer = await exchange(url, {
+    method: 'POST',
+    path: '/api/auth/login',
+    headers: { 'content-type': 'application/json' },
+    body,
+  })
   const text = await textOf(answer)
   if (answer.statusCode === 401) throw new ClientError(sentence(text), { cause: 'refused' })
   const granted = parsed(text) as Partial<Granted>
   if (answer.statusCode === 200 && granted.token && granted.expires_at) return granted as Granted
   throw new ClientError(sentence(text) || `${url} is not a Fairlead agent.`)
+}
+
+/** What the server says it is; it tells everybody. */
+export async function serverVersion({ url, kept }: Target): Promise<string> {
+  const { exchange, textOf, trust } = await import('./http.ts')
+  try {
+    if (kept?.ca) await trust(kept.ca)
+    const answer = await exchange(url, { method: 'GET', path: '/api/health' })
+    return (parsed(await textOf(answer)) as { version?: string }).version ?? 'unknown'
+  } catch (error) {
+    return `not known: ${(error as Error).message}`
+  }
 }
 
 /** An address as people write it: without a scheme it is https, and http on this machine. */
@@ -129,7 +160,8 @@ export function addressOf(text: string): string {
 }
 
 /** A minute early, so that it does not run out on the way. */
-const isOver = (expiresAt: string | undefined): boolean => expiresAt !== undefined && Date.parse(expiresAt) < Date.now() + 60_000
+const isOver = (expiresAt: string | undefined): boolean =>
+  expiresAt !== undefined && Date.parse(expiresAt) < Date.now() + 60_000
 
 const sentence = (text: string): string => (parsed(text) as { error?: string }).error ?? ''
 

@@ -1,14 +1,21 @@
 // Files named on the command line, with `-` for standard input.
 
-import { readFileSync } from 'node:fs'
+import { readFile as readWhole } from 'node:fs/promises'
 import { ClientError } from './failure.ts'
 
-export function readFile(file: string): string {
+export async function readFile(file: string): Promise<string> {
+  if (file === '-') return standardInput()
   try {
-    return readFileSync(file === '-' ? 0 : file, 'utf8')
+    return await readWhole(file, 'utf8')
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    if (file === '-' && (code === 'EAGAIN' || code === 'EOF')) return ''
     throw new ClientError(code === 'ENOENT' ? `${file} does not exist.` : `${file} can't be read: ${message}`)
   }
+}
+
+async function standardInput(): Promise<string> {
+  let text = ''
+  process.stdin.setEncoding('utf8')
+  for await (const part of process.stdin) text += part
+  return text
 }

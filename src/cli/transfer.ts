@@ -8,8 +8,8 @@ import { pipeline } from 'node:stream/promises'
 import { temporaryName } from '../lib/write-aside.ts'
 import { ClientError, Refusal } from './failure.ts'
 import { type Ask, textOf } from './http.ts'
-import { Progress } from './progress.ts'
 import { sizeText } from './print/cell.ts'
+import { Progress } from './progress.ts'
 import type { Screen } from './screen.ts'
 import type { Session } from './session.ts'
 
@@ -22,6 +22,19 @@ export async function download(session: Session, ask: Ask, output: string | unde
     throw new ClientError('This is not text for a terminal. Write it to a file with --output FILE.')
   }
   await pipeline(answer, process.stdout, { end: false })
+}
+
+/** An answer as it is, however long: nothing of it is gathered here. */
+export async function passOn(session: Session, ask: Ask): Promise<void> {
+  const answer = await session.ask(ask)
+  if ((answer.statusCode ?? 0) < 400) {
+    await pipeline(answer, process.stdout, { end: false })
+    process.stdout.write('\n')
+    return
+  }
+  const refusal = new Refusal(answer.statusCode ?? 0, await textOf(answer))
+  process.stdout.write(`${refusal.text}\n`)
+  throw refusal
 }
 
 /** The request with a file as its body; the session may repeat it unless it comes from standard input. */

@@ -5,7 +5,7 @@ import { UsageError } from './failure.ts'
 import { isNullable, mapValue, present, type Schema, shapeOf } from './schema.ts'
 
 /** `name` is the flag or argument, for the sentence when the text does not fit. */
-export function valueOf(schema: Schema, text: string, name: string, env: Record<string, string | undefined>): unknown {
+export function fromText(schema: Schema, text: string, name: string, env: Record<string, string | undefined>): unknown {
   if (text === 'null' && isNullable(schema)) return null
   const inner = present(schema)
   switch (shapeOf(schema)) {
@@ -29,7 +29,7 @@ export function valueOf(schema: Schema, text: string, name: string, env: Record<
 }
 
 /** The content of a file as the value of a field: texts as they are, anything else from JSON or YAML. */
-export async function fileValueOf(schema: Schema, field: string, text: string, name: string): Promise<unknown> {
+export async function fromFile(schema: Schema, field: string, text: string, name: string): Promise<unknown> {
   const shape = shapeOf(schema)
   if (shape === 'text') return field.endsWith('_content') ? text : text.replace(/\r?\n$/, '')
   if (shape === 'pairs') return Object.entries(parseEnv(text)).map(([key, value]) => ({ key, value }))
@@ -44,7 +44,9 @@ export async function structured(text: string, name: string): Promise<unknown> {
   try {
     return parse(text)
   } catch (error) {
-    throw new UsageError(`${name}: the file is neither JSON nor YAML: ${String((error as Error).message).split('\n')[0]}`)
+    throw new UsageError(
+      `${name}: the file is neither JSON nor YAML: ${String((error as Error).message).split('\n')[0]}`,
+    )
   }
 }
 
@@ -66,7 +68,7 @@ function numberOf({ type }: Schema, text: string, name: string): number {
 function listOf(items: Schema, text: string, name: string, env: Record<string, string | undefined>): unknown[] {
   if (text.startsWith('[')) return json(text, name) as unknown[]
   if (text === '') return []
-  if (shapeOf(items) !== 'object') return text.split(',').map(part => valueOf(items, part.trim(), name, env))
+  if (shapeOf(items) !== 'object') return text.split(',').map(part => fromText(items, part.trim(), name, env))
   return [text.startsWith('{') ? json(text, name) : objectOf(items, text, name, env)]
 }
 
@@ -77,7 +79,7 @@ function objectOf(schema: Schema, text: string, name: string, env: Record<string
     const [, key = '', value = ''] = /^([^=]+)=(.*)$/s.exec(part) ?? wrong(name, 'NAME=VALUE,NAME=VALUE or JSON')
     const field = key.trim().replaceAll('-', '_')
     const known = properties[field] ?? wrong(name, `one of ${Object.keys(properties).join(', ')} before each =`)
-    return [field, valueOf(known, value, `${name} ${key}`, env)]
+    return [field, fromText(known, value, `${name} ${key}`, env)]
   })
   return Object.fromEntries(entries)
 }
@@ -87,14 +89,15 @@ function pairOf(text: string, name: string, env: Record<string, string | undefin
   const at = text.indexOf('=')
   if (at > 0) return { key: text.slice(0, at), value: text.slice(at + 1) }
   const value = env[text]
-  if (at === 0 || value === undefined) return wrong(name, `KEY=VALUE; there is no variable ${text} in the environment to take it from`)
+  if (at === 0 || value === undefined)
+    return wrong(name, `KEY=VALUE; there is no variable ${text} in the environment to take it from`)
   return { key: text, value }
 }
 
 function mapOf(values: Schema, text: string, name: string, env: Record<string, string | undefined>): object {
   const at = text.indexOf('=')
   if (at <= 0) return wrong(name, 'KEY=VALUE')
-  return { [text.slice(0, at)]: valueOf(values, text.slice(at + 1), name, env) }
+  return { [text.slice(0, at)]: fromText(values, text.slice(at + 1), name, env) }
 }
 
 function json(text: string, name: string): unknown {

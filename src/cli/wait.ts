@@ -21,16 +21,24 @@ const FIRST_PAUSE_MS = 150
 const LONGEST_PAUSE_MS = 2000
 
 /** The job when it has ended, and the text it came in. */
-export async function waitForJob(session: Session, id: string, screen: Screen, limitSeconds?: number): Promise<{ job: Job; text: string }> {
+export async function waitForJob(
+  session: Session,
+  id: string,
+  screen: Screen,
+  limitSeconds?: number,
+): Promise<{ job: Job; text: string }> {
   const progress = screen.live ? new Progress(process.stderr, `job ${id}`) : undefined
-  const forget = onInterrupt(() => screen.note(`The job goes on. Look again with: fairlead jobs wait ${id}\nEnd it with: fairlead jobs cancel ${id}`))
+  const forget = onInterrupt(() =>
+    screen.note(`The job goes on. Look again with: fairlead jobs wait ${id}\nEnd it with: fairlead jobs cancel ${id}`),
+  )
   const until = limitSeconds === undefined ? Number.POSITIVE_INFINITY : performance.now() + limitSeconds * 1000
   try {
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 1.5, LONGEST_PAUSE_MS)) {
       const found = await look(session, id)
       if (found.job.status !== 'pending' && found.job.status !== 'running') return found
       progress?.at(found.job.progress / 100, printable(found.job.phase || found.job.type))
-      if (performance.now() + pause > until) throw new ClientError(`Job ${id} is still ${found.job.status} after ${limitSeconds} s; it goes on.`)
+      if (performance.now() + pause > until)
+        throw new ClientError(`Job ${id} is still ${found.job.status} after ${limitSeconds} s; it goes on.`)
       await new Promise(resolve => setTimeout(resolve, pause))
     }
   } finally {

@@ -10,7 +10,7 @@ import type { EventBus } from './event.ts'
 import { asFailure, Failure, fail } from './failure.ts'
 import { freshFrom } from './fresh.ts'
 import { Claim, Idempotency } from './idempotency.ts'
-import { Locks } from './lock.ts'
+import { type Held, Locks } from './lock.ts'
 import {
   type ApplyOperation,
   type Ask,
@@ -26,11 +26,11 @@ import {
   Streamed,
   type Viewer,
 } from './operation.ts'
-import { type Actor, requireAccess, requireScope, type Scope } from './permission.ts'
+import { type Actor, isAdministrator, requireAccess, requireScope, type Scope, sees } from './permission.ts'
 import { actorOf, type FileSeen, type PlanRow, Plans } from './plan.ts'
 import { isRecordStep } from './record.ts'
-import { type Run, Runs } from './run.ts'
-import { type RunEvent, Runner, storeFailure } from './runner.ts'
+import { type Run, Runs, type StoredStep } from './run.ts'
+import { type RunEvent, Runner, storeFailure, type Undone } from './runner.ts'
 import { isPaged, isValid, redact, validationErrors } from './schema.ts'
 import { Kinds, type Results, type Step, type World } from './step.ts'
 
@@ -71,11 +71,15 @@ export interface DoorParts {
   /** The same actor with the rights he has now. */
   refresh: (actor: Actor) => Actor
   report: (message: string, details: object) => void
+  /** How long a request waits for what another change holds. */
+  lockLimitMs?: number
   /** In tests every answer is checked against its schema. */
   checkAnswers: boolean
 }
 
 const LOCK_LIMIT_MS = 10_000
+/** Nobody waits for the answer of a job. */
+const JOB_LOCK_LIMIT_MS = 3_600_000
 
 export class Door {
   readonly operations: ReadonlyMap<string, Operation>
@@ -95,6 +99,7 @@ export class Door {
   /** Failures whose audit event was written together with what had been done. */
   readonly #audited = new WeakSet<Failure>()
   readonly #active = new Map<string, { cancel: AbortController; ended: Promise<void> }>()
+  #closing = false
 
   constructor(parts: DoorParts) {
     this.#parts = parts
@@ -104,7 +109,8 @@ export class Door {
     this.kinds = new Kinds(parts.kinds)
     this.#audit = new Audit(parts.db)
     this.#idempotency = new Idempotency(parts.db, parts.vault)
-    this.#runner = new Runner(parts.db, this.runs, this.kinds, parts.world)
+    const { db, world, report } = parts
+    this.#runner = new Runner({ db, world, report, runs: this.runs, kinds: this.kinds })
     this.#asks = askClass(parts.readers)
     const questions = parts.operations.filter(operation => operation.kind === 'query')
     this.#questions = new Map(questions.filter(({ http }) => http.method === 'GET').map(one => [one.http.path, one]))
@@ -114,6 +120,7 @@ export class Door {
     if (operation.kind === 'query') return this.#question(operation, call)
     const startedAt = performance.now()
     let planned: PlanRow | undefined
+    const behind = () => (planned && this.operations.get(planned.operation)) ?? operation
     try {
       const input = this.#admit(operation, call)
       if (call.plan && (operation.kind === 'apply' || operation.plannable === false)) {
@@ -121,15 +128,14 @@ export class Door {
           { path: 'plan', message: 'is not possible here' },
         ])
       }
-      return await this.#once(call, operation, async claim => {
+      return await this.#once(call, behind, async claim => {
         if (operation.kind === 'command') return this.#change(operation, call, input, startedAt, claim)
         planned = this.#visiblePlan(call.actor, operation.plan(input as never))
         return this.#applyPlan(planned, call, startedAt, claim)
       })
     } catch (thrown) {
       const failure = storeFailure(thrown)
-      const about = planned ? this.operations.get(planned.operation) : operation
-      this.#auditRefusal(about as Command | ApplyOperation, call, failure, startedAt, planned)
+      this.#auditRefusal(behind() as Command | ApplyOperation, call, failure, startedAt, planned)
       throw failure
     }
   }
@@ -156,13 +162,13 @@ export class Door {
     }
   }
 
-  /** Ends a run and waits until what it had done is undone. */
+  /** Ends a run and waits until what it had done is undone. False when it came too late. */
   async cancel(id: string, reason: string): Promise<boolean> {
     const active = this.#active.get(id)
     if (!active) return false
     active.cancel.abort(new Failure('CONFLICT', reason))
     await active.ended
-    return true
+    return this.runs.row(id)?.status !== 'completed'
   }
 
   isActive(id: string): boolean {
@@ -176,50 +182,14 @@ export class Door {
   /** At start-up: no run has a living owner. Each is finished or undone, and reported. */
   async recover(): Promise<number> {
     const left = this.runs.unfinished()
-    for (const { run, stored } of left) {
-      const startedAt = performance.now()
-      const { finished, undone } = await this.#runner.recover(run, stored).catch(thrown => ({
-        finished: false,
-        undone: { failed: [{ step: run.action, error: asFailure(thrown).message }], untouched: false },
-      }))
-      const words = finished
-        ? 'The agent was stopped in the middle; the rest was done at its next start.'
-        : undone.untouched
-          ? 'The agent was stopped in the middle of something that cannot be undone.'
-          : undone.failed.length > 0
-            ? `The agent was stopped in the middle; not everything could be undone: ${undone.failed.map(one => one.step).join(', ')}.`
-            : 'The agent was stopped in the middle; what had been done was undone.'
-      this.#parts.db.transaction(() => {
-        if (!finished) this.runs.finish(run.id, 'failed', words)
-        if (run.planId && finished) this.plans.applied(run.planId)
-        this.#audit.write({
-          actor: run.actor,
-          action: run.action,
-          resource: run.resource,
-          status: finished ? 200 : 500,
-          startedAt,
-          origin: run.origin,
-          details: {
-            run: run.id,
-            interrupted: true,
-            message: words,
-            ...(undone.failed.length > 0 ? { not_undone: undone.failed } : {}),
-          },
-        })
-      })
-      this.#parts.report('a run was interrupted by the last stop', {
-        run: run.id,
-        action: run.action,
-        outcome: words,
-        ...(run.deployment === null ? {} : { deployment: run.deployment }),
-      })
-    }
+    for (const { run, stored } of left) await this.#recoverOne(run, stored)
     this.plans.interrupted()
     return left.length
   }
 
-  /** Waits for the runs under way, and cancels those that take longer. */
+  /** Waits for the runs under way, and cancels those that take longer. From here on nothing new is begun. */
   async close(limitMs: number): Promise<void> {
+    this.#closing = true
     const all = Promise.all([...this.#active.values()].map(one => one.ended))
     const inTime = await Promise.race([
       all.then(() => true),
@@ -239,16 +209,15 @@ export class Door {
 
   /** A plan is seen by its maker, by administrators, and by those who may read its resource. */
   seesPlan(actor: Actor, row: PlanRow): boolean {
-    if (actor.role === 'admin' && actor.deployments === 'all') return true
+    if (isAdministrator(actor)) return true
     const maker = JSON.parse(row.created_by) as Pick<Actor, 'type' | 'id'>
     if (maker.type === actor.type && maker.id === actor.id) return true
     const operation = this.operations.get(row.operation)
-    if (!operation || !mayRead(actor, operation)) return false
+    if (operation?.kind !== 'command' || operation.personal || !mayRead(actor, operation)) return false
     const deployments = JSON.parse(row.deployments) as string[]
-    return (
-      actor.deployments === 'all' ||
-      deployments.every(name => (actor.deployments as ReadonlyMap<string, unknown>).has(name))
-    )
+    // A deployment that does not exist yet is in no scope.
+    const made = row.resource_type === 'deployment' ? row.resource_id : null
+    return [...deployments, made].every(name => sees(actor, name))
   }
 
   /** What lists and details say, for actors who are not in the middle of a call. */
@@ -274,23 +243,77 @@ export class Door {
     return input
   }
 
-  /** Around every mutation: the idempotency key, whose first answer is kept. */
-  async #once(call: Call, operation: Operation, work: (claim: Claim | undefined) => Promise<Answer>): Promise<Answer> {
-    if (call.idempotencyKey === undefined) return work(undefined)
-    const { type, id } = call.actor
-    const scope = canonical([type, id, call.method, call.path, call.idempotencyKey])
+  async #recoverOne(run: Run, stored: StoredStep[]): Promise<void> {
+    const startedAt = performance.now()
+    const report = (finished: boolean, undone: Undone): undefined => {
+      const words = interruptedWords(finished, undone)
+      if (run.planId && finished) this.plans.applied(run.planId)
+      if (run.planId && !finished) this.plans.release(run.planId, words)
+      if (run.key && finished) this.#idempotency.carriedOut(run.key)
+      this.#audit.write({
+        actor: run.actor,
+        action: run.action,
+        resource: run.resource,
+        status: finished ? 200 : 500,
+        startedAt,
+        origin: run.origin,
+        details: {
+          run: run.id,
+          interrupted: true,
+          message: words,
+          ...(undone.failed.length > 0 ? { not_undone: undone.failed } : {}),
+        },
+      })
+      const deployment = run.deployment === null ? {} : { deployment: run.deployment }
+      this.#parts.report('a run was interrupted by the last stop', {
+        run: run.id,
+        action: run.action,
+        outcome: words,
+        ...deployment,
+      })
+    }
+    const finishing = () => report(true, { failed: [], untouched: false })
+    const { finished, undone } = await this.#runner.recover(run, stored, finishing).catch(thrown => ({
+      finished: false,
+      undone: { failed: [{ step: run.action, error: asFailure(thrown).message }], untouched: false },
+    }))
+    if (finished) return
+    this.#parts.db.transaction(() => {
+      report(false, undone)
+      this.runs.finish(run.id, 'failed', interruptedWords(false, undone))
+    })
+  }
+
+  /** Around every mutation: the idempotency key, whose first answer is kept. Without a caller there is nothing to keep it for. */
+  async #once(
+    call: Call,
+    operation: () => Operation,
+    work: (claim: Claim | undefined) => Promise<Answer>,
+  ): Promise<Answer> {
+    if (call.idempotencyKey === undefined || operation().permission === 'public') return work(undefined)
+    const { type, id, name } = call.actor
+    const scope = canonical([type, id ?? name, call.method, call.path, call.idempotencyKey])
     const kept = this.#idempotency.begin(scope, canonical([call.raw.query, call.raw.body, call.plan ?? false]))
     if (!(kept instanceof Claim)) return { status: kept.status, body: kept.body as object }
     try {
       const answer = await work(kept)
-      kept.keep(answer.status, redactAnswer(operation, answer.body))
+      this.#keep(kept, answer.status, call.plan ? answer.body : redactAnswer(operation(), answer.body))
       return answer
     } catch (thrown) {
       const failure = storeFailure(thrown)
-      if (failure.status < 500 && failure.code !== 'BUSY') kept.keep(failure.status, failure.body())
+      if (failure.status < 500 && failure.code !== 'BUSY') this.#keep(kept, failure.status, failure.body())
       throw failure
     } finally {
       kept.release()
+    }
+  }
+
+  /** What was done stays done and is answered, also when its answer cannot be kept. */
+  #keep(claim: Claim, status: number, body: object): void {
+    try {
+      claim.keep(status, body)
+    } catch (thrown) {
+      this.#parts.report('the answer of an idempotency key could not be kept', { cause: String(thrown) })
     }
   }
 
@@ -302,7 +325,7 @@ export class Door {
     claim: Claim | undefined,
   ): Promise<Answer> {
     if (call.plan) return this.#makePlan(command, call, input, startedAt)
-    const change: Changing = {
+    return this.#carryOut({
       command,
       call,
       input,
@@ -311,64 +334,104 @@ export class Door {
       seed: randomBytes(32),
       planned: undefined,
       run: Runs.newId(),
-    }
-    if (!call.respondAsync) return this.#perform(change, false)
-    // Refusals come at once, as in a plan; the work itself then decides again under its locks.
-    await this.#decide(change)
-    return this.#inBackground(change)
+    })
   }
 
-  #inBackground(change: Changing): Answer {
+  /** Now, or as a job. The bytes of an upload come with the request, so it is never one. */
+  async #carryOut(change: Changing): Promise<Answer> {
     const { command, call } = change
-    this.runs.insert(this.#runOf(change, [], true), 'pending')
+    if (this.#closing) fail('SERVICE_UNAVAILABLE', 'The agent is being stopped. Try again when it is back.')
+    if (!call.respondAsync || command.http.upload) return this.#perform(change, false)
+    // Refusals come at once, as in a plan; the work itself then decides again under its locks.
+    await this.#requireMatch(command, call)
+    await this.#decideAsPlanned(change)
+    return this.#inBackground({ ...change, claim: undefined, call: { ...call, onEvent: undefined } }, change.claim)
+  }
+
+  #inBackground(change: Changing, claim: Claim | undefined): Answer {
+    const { command } = change
+    const answer = { status: 201, body: { job_id: change.run, message: `${command.summary}: started as a job.` } }
+    this.#parts.db.transaction(() => {
+      this.runs.insert(this.#runOf(change, [], true), 'pending')
+      claim?.keep(answer.status, answer.body)
+    })
     const cancel = new AbortController()
-    const ended = this.#perform(change, true, cancel).then(
-      answer => this.runs.keepAnswer(change.run, answer.status, redactAnswer(command, answer.body)),
-      thrown => {
-        const failure = this.#releasePlan(change, thrown)
-        if (this.runs.row(change.run)?.completed_at === null)
-          this.runs.finish(change.run, cancel.signal.aborted ? 'cancelled' : 'failed', failure.message)
-        this.runs.keepAnswer(change.run, failure.status, failure.body())
-        this.#auditRefusal(command, call, failure, change.startedAt, change.planned)
-        if (failure.code === 'INTERNAL')
-          this.#parts.report('a job failed', { run: change.run, cause: String(failure.cause) })
-      },
-    )
-    this.#active.set(change.run, { cancel, ended: ended.finally(() => this.#active.delete(change.run)) })
-    return { status: 201, body: { job_id: change.run, message: `${command.summary}: started as a job.` } }
+    const keep = (status: number, body: object) => this.runs.owe(() => this.runs.keepAnswer(change.run, status, body))
+    const ended = this.#perform(change, true, cancel)
+      .then(
+        ({ status, body }) => keep(status, redactAnswer(command, body)),
+        thrown => {
+          const failure = this.#jobFailed(change, thrown, cancel.signal)
+          keep(failure.status, failure.body())
+        },
+      )
+      .catch(thrown =>
+        this.#parts.report('the end of a job could not be kept', { run: change.run, cause: String(thrown) }),
+      )
+      .finally(() => this.#active.delete(change.run))
+    this.#active.set(change.run, { cancel, ended })
+    return answer
+  }
+
+  #jobFailed(change: Changing, thrown: unknown, signal: AbortSignal): Failure {
+    const { command, call, run } = change
+    const failure = this.#releasePlan(change, thrown)
+    this.runs.owe(() => {
+      if (this.runs.row(run)?.completed_at !== null) return
+      this.runs.finish(run, signal.aborted ? 'cancelled' : 'failed', failure.message)
+    })
+    this.#auditRefusal(command, call, failure, change.startedAt, change.planned)
+    if (failure.code === 'INTERNAL') this.#parts.report('a job failed', { run, cause: String(failure.cause) })
+    return failure
   }
 
   /** Lock, decide, perform, reply. */
   async #perform(change: Changing, isJob: boolean, cancel = new AbortController()): Promise<Answer> {
     const { command, call, input } = change
-    const holder = `${command.action} (${change.run})`
-    const held = await this.#locks.take(
-      command.locks?.(input as never) ?? [],
-      holder,
-      isJob ? 3_600_000 : LOCK_LIMIT_MS,
-      cancel.signal,
-    )
     const ended = Promise.withResolvers<void>()
     if (!isJob) this.#active.set(change.run, { cancel, ended: ended.promise })
+    let held: Held | undefined
     try {
+      const limit = isJob ? JOB_LOCK_LIMIT_MS : (this.#parts.lockLimitMs ?? LOCK_LIMIT_MS)
+      const holder = `${command.action} (${change.run})`
+      held = await this.#locks.take(command.locks?.(input as never) ?? [], holder, limit, cancel.signal)
       await this.#requireMatch(command, call)
-      const decided = await this.#decide(change, cancel.signal).catch(thrown => this.#refusedAgain(change, thrown))
-      if (change.planned) this.plans.requireSame(change.planned, decided.steps, decided.changes, decided.files)
+      const decided = await this.#decideAsPlanned(change, cancel.signal)
       change.begun = true
-      const results = await this.#runner.perform(this.#runOf(change, decided.steps, isJob), {
-        signal: cancel.signal,
-        upload: call.upload,
-        ...(call.onEvent ? { onEvent: call.onEvent } : {}),
-        commit: results => this.#commit(change, decided, results),
-      })
-      this.#tellOf(change, decided.steps)
+      const run = this.#runOf(change, decided.steps, isJob)
+      const results = await this.#runner
+        .perform(run, {
+          signal: cancel.signal,
+          upload: call.upload,
+          ...(call.onEvent ? { onEvent: call.onEvent } : {}),
+          commit: results => this.#commit(change, decided, results),
+        })
+        .catch(thrown => {
+          const { id, action, deployment } = run
+          this.#parts.events.emit('run.finished', { id, action, deployment, ok: false })
+          throw thrown
+        })
+      this.#tellOf(run)
       if (change.settled) throw change.settled
-      return await this.#reply(change, decided.actor, results)
+      return await this.#reply(change, decided.actor, results).catch(thrown => this.#failedAfterwards(thrown))
     } finally {
-      held.release()
+      held?.release()
       ended.resolve()
       if (!isJob) this.#active.delete(change.run)
     }
+  }
+
+  /** What was done is on record already; that it could not be told is not another event. */
+  #failedAfterwards(thrown: unknown): never {
+    const failure = storeFailure(thrown)
+    this.#audited.add(failure)
+    throw failure
+  }
+
+  async #decideAsPlanned(change: Changing, signal?: AbortSignal): Promise<Decision> {
+    const decided = await this.#decide(change, signal).catch(thrown => this.#refusedAgain(change, thrown))
+    if (change.planned) this.plans.requireSame(change.planned, decided.steps, decided.changes, decided.files)
+    return decided
   }
 
   async #decide(change: Changing, signal?: AbortSignal): Promise<Decision> {
@@ -376,7 +439,7 @@ export class Door {
     const files: FileSeen[] = []
     const decided = await command.decide(this.#ask(call.actor, files, seed, signal), input as never)
     const steps = Array.isArray(decided) ? decided : decided.steps
-    this.kinds.check(steps)
+    this.#runner.check(steps)
     return {
       steps,
       actor: Array.isArray(decided) ? call.actor : decided.actor,
@@ -417,12 +480,11 @@ export class Door {
     return failure
   }
 
-  #tellOf(change: Changing, steps: readonly Step[]): void {
-    const areas = new Set(steps.filter(isRecordStep).map(step => (step.data as { area: string }).area))
+  #tellOf(run: Run): void {
+    const areas = new Set(run.steps.filter(isRecordStep).map(step => (step.data as { area: string }).area))
     if (areas.size > 0) this.#parts.events.emit('records.changed', { areas })
-    const { command, input } = change
-    const deployment = command.scope?.(input as never)[0]?.deployment ?? null
-    this.#parts.events.emit('run.finished', { id: change.run, action: command.action, deployment, ok: true })
+    const { id, action, deployment } = run
+    this.#parts.events.emit('run.finished', { id, action, deployment, ok: true })
   }
 
   async #reply(change: Changing, actor: Actor, results: Results): Promise<Answer> {
@@ -492,6 +554,12 @@ export class Door {
     if (command?.kind !== 'command')
       return fail('PLAN_STALE', 'The operation of this plan no longer exists. Make a new plan.')
     requireAccess(call.actor, command.permission)
+    if (command.http.upload && !call.upload) {
+      fail(
+        'PLAN_NOT_APPLICABLE',
+        'The bytes of an upload are not kept with its plan. Send the upload itself, without `plan=true`.',
+      )
+    }
     this.plans.take(row, call.actor)
     const sealed = this.plans.unsealed(row)
     const own: Call = { ...call, raw: sealed.raw, ifMatch: undefined }
@@ -508,7 +576,7 @@ export class Door {
     try {
       change.input = this.#admit(command, own)
       call.deployment = own.deployment
-      return call.respondAsync ? this.#inBackground(change) : await this.#perform(change, false)
+      return await this.#carryOut(change)
     } catch (thrown) {
       throw this.#releasePlan(change, thrown)
     }
@@ -517,7 +585,8 @@ export class Door {
   /** A refusal before the first step leaves the plan as it was; a failure in the middle ends it. */
   #releasePlan(change: Changing, thrown: unknown): Failure {
     const failure = storeFailure(thrown)
-    if (change.planned) this.plans.release(change.planned.id, change.begun ? failure.message : null)
+    const { planned, begun } = change
+    if (planned) this.runs.owe(() => this.plans.release(planned.id, begun ? failure.message : null))
     return failure
   }
 
@@ -548,11 +617,12 @@ export class Door {
       operation: command.id,
       action: command.action,
       resource: { type: command.resource.type, id: text(command.resource.id?.(input as never, {})) },
-      deployment: command.scope?.(input as never)[0]?.deployment ?? null,
+      deployment: deploymentOf(command, input),
       actor: actorOf(call.actor),
       origin: call.origin,
       isJob,
       planId: change.planned?.id ?? null,
+      key: change.claim?.kept,
       steps,
     }
   }
@@ -659,6 +729,13 @@ function envelope(operation: Query | Command, output: unknown, message: string):
   return { data: output, message }
 }
 
+function interruptedWords(finished: boolean, { untouched, failed }: Undone): string {
+  if (finished) return 'The agent was stopped in the middle; the rest was done at its next start.'
+  if (untouched) return 'The agent was stopped in the middle of something that cannot be undone.'
+  if (failed.length === 0) return 'The agent was stopped in the middle; what had been done was undone.'
+  return `The agent was stopped in the middle; not everything could be undone: ${failed.map(one => one.step).join(', ')}.`
+}
+
 /** An answer as it may be kept: what was shown once is not shown again. */
 function redactAnswer(operation: Operation, body: object): object {
   if (operation.http.bare) return redact(operation.output, body) as object
@@ -677,9 +754,15 @@ function refusedId(command: Command | undefined, call: Call): string | null {
   }
 }
 
+/** The deployment a change is about; one that it makes is in no scope yet. */
+function deploymentOf({ scope, resource }: Command, input: unknown): string | null {
+  const made = resource.type === 'deployment' ? text(resource.id?.(input as never, {})) : null
+  return scope?.(input as never)[0]?.deployment ?? made
+}
+
 function mayRead(actor: Actor, operation: Operation): boolean {
   const { permission } = operation
-  if (permission === 'admin') return actor.role === 'admin'
+  if (permission === 'admin') return isAdministrator(actor)
   if (permission === 'public' || permission === 'authenticated') return false
   return actor.permissions.has(permission.replace(':write', ':read') as never)
 }

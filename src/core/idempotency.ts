@@ -4,6 +4,12 @@ import type { Database } from '../store/database.ts'
 import type { Vault } from '../store/vault.ts'
 import { fail } from './failure.ts'
 
+/** A key with its request, as digests: what a run remembers, so that it is not carried out twice after a crash. */
+export interface Kept {
+  key: string
+  request: string
+}
+
 export interface KeptAnswer {
   status: number
   body: unknown
@@ -14,7 +20,8 @@ const LIFETIME_MS = 86_400_000
 export class Idempotency {
   readonly #db: Database
   readonly #vault: Vault
-  readonly #underWay = new Set<string>()
+  /** The request behind each key that is being carried out. */
+  readonly #underWay = new Map<string, string>()
 
   constructor(db: Database, vault: Vault) {
     this.#db = db
@@ -31,7 +38,8 @@ export class Idempotency {
       key,
       since,
     )
-    if (row && row.request !== digest) {
+    const first = row?.request ?? this.#underWay.get(key)
+    if (first !== undefined && first !== digest) {
       fail('CONFLICT', 'This Idempotency-Key was used for another request. Use a new key for a new request.')
     }
     if (this.#underWay.has(key))
@@ -43,8 +51,13 @@ export class Idempotency {
       )
     }
     if (row) return { status: row.status, body: this.#vault.unseal(row.answer) }
-    this.#underWay.add(key)
-    return new Claim(this.#db, this.#vault, key, digest, () => this.#underWay.delete(key))
+    this.#underWay.set(key, digest)
+    return new Claim(this.#db, this.#vault, { key, request: digest }, () => this.#underWay.delete(key))
+  }
+
+  /** What was finished after a crash is not carried out again. */
+  carriedOut(kept: Kept): void {
+    new Claim(this.#db, this.#vault, kept, () => {}).done()
   }
 
   sweep(): void {
@@ -55,15 +68,13 @@ export class Idempotency {
 export class Claim {
   readonly #db: Database
   readonly #vault: Vault
-  readonly #key: string
-  readonly #request: string
+  readonly kept: Kept
   readonly #release: () => void
 
-  constructor(db: Database, vault: Vault, key: string, request: string, release: () => void) {
+  constructor(db: Database, vault: Vault, kept: Kept, release: () => void) {
     this.#db = db
     this.#vault = vault
-    this.#key = key
-    this.#request = request
+    this.kept = kept
     this.#release = release
   }
 
@@ -84,8 +95,8 @@ export class Claim {
   #put(status: number, answer: string): void {
     this.#db.run(
       'INSERT OR REPLACE INTO kept_answers (key, request, status, answer, created_at) VALUES (?, ?, ?, ?, ?)',
-      this.#key,
-      this.#request,
+      this.kept.key,
+      this.kept.request,
       status,
       answer,
       new Date().toISOString(),

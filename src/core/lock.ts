@@ -18,6 +18,7 @@ export class Locks {
 
   /** Waits for all of them; after the limit it is `BUSY`, and details say who holds what. */
   async take(names: readonly string[], holder: string, limitMs: number, signal?: AbortSignal): Promise<Held> {
+    signal?.throwIfAborted()
     const sorted = [...new Set(names)].sort()
     if (this.#free(sorted)) return this.#hold(sorted, holder)
     const { promise, resolve, reject } = Promise.withResolvers<void>()

@@ -86,6 +86,8 @@ export interface CommandSpec<I extends TObject, O extends TSchema> extends Commo
   message?: string
   /** What went wrong although all that was done stays: the answer is this failure, and nothing is undone. */
   settled?(results: Results): Failure | undefined
+  /** It concerns nobody but its maker: others see its plans and jobs only as administrators. */
+  personal?: true
   /** False for what plan mode refuses: logins, plans themselves, and tests of something outside. */
   plannable?: false
 }

@@ -81,12 +81,15 @@ export function permissionsOf(role: Role, list: readonly Permission[]): Readonly
 
 export function mayUse(actor: Actor, access: Access): boolean {
   if (access === 'public' || access === 'authenticated') return true
-  return access === 'admin' ? actor.role === 'admin' : actor.permissions.has(access)
+  return access === 'admin' ? isAdministrator(actor) : actor.permissions.has(access)
 }
+
+/** A key with the role admin that is bound to some deployments is none: users and settings reach beyond them. */
+export const isAdministrator = (actor: Actor): boolean => actor.role === 'admin' && actor.deployments === 'all'
 
 export function requireAccess(actor: Actor, access: Access): void {
   if (mayUse(actor, access)) return
-  const what = access === 'admin' ? 'the role admin' : `the permission ${access}`
+  const what = access === 'admin' ? 'the role admin on all deployments' : `the permission ${access}`
   fail('FORBIDDEN', `This needs ${what}, which ${actor.name} does not have. Ask an administrator for it.`)
 }
 
@@ -119,7 +122,7 @@ export function requireCanGrant(
       [{ path: 'permissions', message: 'must be empty for the role admin' }],
     )
   }
-  if (grant.role === 'admin' && (actor.role !== 'admin' || actor.deployments !== 'all')) {
+  if (grant.role === 'admin' && !isAdministrator(actor)) {
     fail('FORBIDDEN', 'Only an administrator of all deployments can grant the role admin.')
   }
   const missing = [...permissionsOf(grant.role, grant.permissions)].filter(

@@ -6,7 +6,7 @@ import { canonical } from './canonical.ts'
 import { fail, notFound } from './failure.ts'
 import type { Command, RawInput } from './operation.ts'
 import type { Actor } from './permission.ts'
-import { type Change, type Step, summarise } from './step.ts'
+import { type Change, type Step, summarise, toStored } from './step.ts'
 
 export const planStatuses = ['available', 'applying', 'applied', 'failed', 'obsolete', 'expired', 'discarded'] as const
 export type PlanStatus = (typeof planStatuses)[number]
@@ -108,7 +108,7 @@ export class Plans {
   }
 
   digest(steps: readonly Step[]): string {
-    return this.#vault.digest(canonical(steps))
+    return this.#vault.digest(canonical(toStored(steps)))
   }
 
   row(id: string): PlanRow {
@@ -133,12 +133,14 @@ export class Plans {
 
   /** Takes the plan for applying; of two at once, one wins. The time is looked at first. */
   take(row: PlanRow, actor: Actor): void {
-    const status = this.statusOf(row)
-    if (status === 'expired' || (status === 'obsolete' && this.expiresAt(row).getTime() <= Date.now())) {
-      this.#db.run("UPDATE plans SET status = 'expired', sealed = NULL WHERE id = ?", row.id)
+    if (row.status === 'expired' || this.expiresAt(row).getTime() <= Date.now()) {
+      this.#db.run(
+        "UPDATE plans SET status = 'expired', sealed = NULL WHERE id = ? AND status IN ('available', 'obsolete')",
+        row.id,
+      )
       fail('PLAN_EXPIRED', `Plan ${row.id} expired at ${this.expiresAt(row).toISOString()}. Make a new one.`)
     }
-    if (status === 'obsolete') this.#stale(row.id, JSON.parse(row.error ?? '[]'))
+    if (row.status === 'obsolete') this.#stale(row.id, JSON.parse(row.error ?? '[]'))
     const { changes } = this.#db.run(
       "UPDATE plans SET status = 'applying', applied_by = ? WHERE id = ? AND status = 'available'",
       JSON.stringify(actorOf(actor)),

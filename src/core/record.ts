@@ -48,7 +48,7 @@ export function recordKinds(tables: readonly AnyTable[], db: Database) {
   const tableOf = (area: string) => byName.get(area) ?? unknownArea(area)
   return [
     stepKind<PutData, undefined, { id: number }>('record.put', {
-      describe: ({ area, before, after }) => changeOf(tableOf(area), before, after),
+      describe: ({ area, before, after }) => changeOf(tableOf(area), before as Fields | null, after as Fields),
       perform(_world, { area, before, after }) {
         const table = tableOf(area)
         const assigned = table.key.some(column => (after as Record<string, unknown>)[column] === undefined)
@@ -58,7 +58,7 @@ export function recordKinds(tables: readonly AnyTable[], db: Database) {
       end: 'harmless',
     }),
     stepKind<DeleteData>('record.delete', {
-      describe: ({ area, before }) => changeOf(tableOf(area), before, null),
+      describe: ({ area, before }) => changeOf(tableOf(area), before as Fields, null),
       perform(_world, { area, before }) {
         const table = tableOf(area)
         requireUnchanged(table, db, before, before)
@@ -76,40 +76,33 @@ function requireUnchanged(table: AnyTable, db: Database, key: object, before: ob
   fail('CONFLICT', `The ${table.noun} was changed by somebody else meanwhile. Read it again and repeat the change.`)
 }
 
-function changeOf(table: AnyTable, before: object | null, after: object | null): Change {
-  const named = (before ?? after) as Record<string, unknown>
-  const hide = (record: object | null) => (record ? shown(table, record as Record<string, unknown>) : undefined)
-  const [old, next] = [hide(before), hide(after)]
+function changeOf(table: AnyTable, before: Fields | null, after: Fields | null): Change {
   const action = !before ? 'create' : after ? 'update' : 'delete'
-  const sensitive = (table.secret ?? []).some(
-    column =>
-      !isDeepStrictEqual((before as Record<string, unknown>)?.[column], (after as Record<string, unknown>)?.[column]),
-  )
+  // Compared in clear and shown hidden: another password is a change although both look alike.
+  const changed = (one: Fields, other: Fields | null) => (action === 'update' ? onlyChanged(one, other ?? {}) : one)
+  const old = before && changed(before, after)
+  const next = after && changed(after, before)
+  const sensitive = (table.secret ?? []).some(column => !isDeepStrictEqual(before?.[column], after?.[column]))
   return {
     type: 'record',
-    id: `${table.noun} ${table.label(named)}`,
+    id: `${table.noun} ${table.label((before ?? after) as Fields)}`,
     action,
-    ...(old ? { before: action === 'update' ? onlyChanged(old, next) : old } : {}),
-    ...(next ? { after: action === 'update' ? onlyChanged(next, old) : next } : {}),
+    ...(old ? { before: hidden(table, old) } : {}),
+    ...(next ? { after: hidden(table, next) } : {}),
     ...(sensitive ? { sensitive: true } : {}),
   }
 }
 
-function shown(table: AnyTable, record: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(record).map(([column, value]) => [
-      column,
-      table.secret?.includes(column) && value ? REDACTED : value,
-    ]),
-  )
+type Fields = Record<string, unknown>
+
+function hidden(table: AnyTable, record: Fields): Fields {
+  const shown = (column: string, value: unknown) => (table.secret?.includes(column) && value ? REDACTED : value)
+  return Object.fromEntries(Object.entries(record).map(([column, value]) => [column, shown(column, value)]))
 }
 
-function onlyChanged(
-  record: Record<string, unknown>,
-  other: Record<string, unknown> | undefined,
-): Record<string, unknown> {
+function onlyChanged(record: Fields, other: Fields): Fields {
   return Object.fromEntries(
-    Object.entries(record).filter(([column, value]) => !isDeepStrictEqual(value, other?.[column])),
+    Object.entries(record).filter(([column, value]) => !isDeepStrictEqual(value, other[column])),
   )
 }
 

@@ -4,8 +4,9 @@ import { randomUUID } from 'node:crypto'
 import type { Database } from '../store/database.ts'
 import type { Vault } from '../store/vault.ts'
 import type { Origin } from './audit.ts'
+import type { Kept } from './idempotency.ts'
 import type { Actor } from './permission.ts'
-import type { Step } from './step.ts'
+import { fromStored, type Step, toStored } from './step.ts'
 
 export type RunStatus = 'pending' | 'running' | 'completed' | 'failed' | 'cancelled'
 
@@ -19,6 +20,8 @@ export interface Run {
   origin: Origin
   isJob: boolean
   planId: string | null
+  /** The idempotency key it was asked for with, where its answer is not kept yet. */
+  key?: Kept | undefined
   /** The steps as they were decided, with their placeholders. */
   steps: Step[]
 }
@@ -61,6 +64,8 @@ export interface KeptStep {
 export class Runs {
   readonly #db: Database
   readonly #vault: Vault
+  readonly #owed: (() => void)[] = []
+  #paying = false
 
   constructor(db: Database, vault: Vault) {
     this.#db = db
@@ -83,8 +88,8 @@ export class Runs {
       JSON.stringify(run.actor),
       run.isJob ? 1 : 0,
       run.planId,
-      this.#vault.seal(run.origin),
-      this.#vault.seal(run.steps),
+      this.#vault.seal({ origin: run.origin, key: run.key }),
+      this.#vault.seal(toStored(run.steps)),
       status,
       now,
       status === 'running' ? now : null,
@@ -93,9 +98,10 @@ export class Runs {
 
   /** A job gets its steps when they are decided. */
   start(run: Run): void {
+    this.#pay()
     const { changes } = this.#db.run(
       "UPDATE runs SET steps = ?, status = 'running', resource_id = ?, started_at = ? WHERE id = ?",
-      this.#vault.seal(run.steps),
+      this.#vault.seal(toStored(run.steps)),
       run.resource.id,
       new Date().toISOString(),
       run.id,
@@ -122,18 +128,25 @@ export class Runs {
   }
 
   /** Ends a run; what was sealed for its undo is wiped. */
-  finish(id: string, status: RunStatus, error: string | null, resourceId?: string | null): void {
-    this.#db.run(
-      `UPDATE runs SET status = ?, error = ?, progress = CASE WHEN ? = 'completed' THEN 100 ELSE progress END, completed_at = ?,
-        request = '', steps = '', resource_id = coalesce(?, resource_id) WHERE id = ?`,
-      status,
-      error,
-      status,
-      new Date().toISOString(),
-      resourceId ?? null,
-      id,
-    )
-    this.#db.run('UPDATE run_steps SET before = NULL WHERE run_id = ?', id)
+  finish(id: string, status: RunStatus, error: string | null): void {
+    this.#db.transaction(() => {
+      this.#db.run(
+        `UPDATE runs SET status = ?, error = ?, progress = CASE WHEN ? = 'completed' THEN 100 ELSE progress END, completed_at = ?,
+          request = '', steps = '' WHERE id = ?`,
+        status,
+        error,
+        status,
+        new Date().toISOString(),
+        id,
+      )
+      this.#db.run('UPDATE run_steps SET before = NULL WHERE run_id = ?', id)
+    })
+  }
+
+  /** Writes now, or as soon as it is possible again: a full disk must not leave a run under way for ever. */
+  owe(write: () => void): void {
+    this.#owed.push(write)
+    this.#pay()
   }
 
   keepAnswer(id: string, status: number, body: unknown): void {
@@ -145,6 +158,7 @@ export class Runs {
   }
 
   row(id: string): RunRow | undefined {
+    this.#pay()
     return this.#db.get<RunRow>('SELECT * FROM runs WHERE id = ?', id)
   }
 
@@ -161,10 +175,10 @@ export class Runs {
         resource: { type: row.resource_type, id: row.resource_id },
         deployment: row.deployment,
         actor: JSON.parse(row.actor),
-        origin: this.#vault.unseal<Origin>(row.request),
+        ...this.#vault.unseal<Pick<Run, 'origin' | 'key'>>(row.request),
         isJob: row.is_job === 1,
         planId: row.plan_id,
-        steps: this.#vault.unseal<Step[]>(row.steps),
+        steps: fromStored(this.#vault.unseal(row.steps)) as Step[],
       },
       stored: this.#db
         .all<{ position: number; state: StepState; before: string }>(
@@ -178,5 +192,23 @@ export class Runs {
   /** Finished runs older than this go; the audit log keeps what they did. */
   forget(before: Date): void {
     this.#db.run('DELETE FROM runs WHERE completed_at < ?', before.toISOString())
+  }
+
+  #pay(): void {
+    if (this.#paying) return
+    this.#paying = true
+    try {
+      for (let write = this.#owed[0]; write; write = this.#owed[0]) {
+        write()
+        this.#owed.shift()
+      }
+    } catch (error) {
+      // Who reads or writes a run next tries again; after a restart recovery does. A defect is no reason to.
+      if ((error as { errcode?: number }).errcode !== undefined) return
+      this.#owed.shift()
+      throw error
+    } finally {
+      this.#paying = false
+    }
   }
 }

@@ -4,8 +4,8 @@ import type { Readable } from 'node:stream'
 import type { Database } from '../store/database.ts'
 import { asFailure, Failure } from './failure.ts'
 import { isRecordStep } from './record.ts'
-import type { KeptStep, Run, Runs, StoredStep } from './run.ts'
-import { EACH, type EachResult, type Kinds, type Results, resolve, type Step, type World } from './step.ts'
+import type { Run, Runs, StoredStep } from './run.ts'
+import { EACH, type EachResult, type Kinds, plain, type Results, resolve, type Step, type World } from './step.ts'
 
 /** What a watcher of a run is told as it happens. */
 export type RunEvent =
@@ -39,95 +39,102 @@ interface Begun {
   before: unknown
 }
 
-export class Runner {
-  readonly #db: Database
-  readonly #runs: Runs
-  readonly #kinds: Kinds
-  readonly #world: World
+export interface RunnerParts {
+  db: Database
+  runs: Runs
+  kinds: Kinds
+  world: World
+  /** For what a caller is not told: the causes of what failed aside. */
+  report(message: string, details: object): void
+}
 
-  constructor(db: Database, runs: Runs, kinds: Kinds, world: World) {
-    this.#db = db
-    this.#runs = runs
-    this.#kinds = kinds
-    this.#world = world
+export class Runner {
+  readonly #parts: RunnerParts
+
+  constructor(parts: RunnerParts) {
+    this.#parts = parts
+  }
+
+  /** Refuses steps that could not be carried out as they were decided. */
+  check(steps: readonly Step[]): void {
+    this.#parts.kinds.check(steps)
+    if (!halves(steps).records.every(isRecordStep)) throw new Error('Records are written last, in one transaction')
   }
 
   /** All of it, or a Failure after everything that can be undone was undone. */
   async perform(run: Run, performance: Performance): Promise<Results> {
-    this.#kinds.check(run.steps)
-    const recordsFrom = run.steps.findIndex(isRecordStep)
-    const acting = recordsFrom < 0 ? run.steps : run.steps.slice(0, recordsFrom)
-    const records = recordsFrom < 0 ? [] : run.steps.slice(recordsFrom)
-    if (!records.every(isRecordStep)) throw new Error(`${run.operation}: records are written last, in one transaction`)
+    const { runs } = this.#parts
+    this.check(run.steps)
+    const { acting, records } = halves(run.steps)
     const stored = acting.length > 0 || run.isJob
-    if (stored) this.#runs.start(run)
-
-    const results: Results = {}
-    const act = new Acting(run, this.#kinds, this.#world, this.#runs, performance, results)
+    if (stored) runs.start(run)
+    const act = new Acting(run, this.#parts, performance)
     try {
       for (const placed of place(acting)) {
         performance.signal.throwIfAborted()
         await act.perform(placed)
       }
-      performance.signal.throwIfAborted()
-      this.#db.transaction(() => {
-        for (const step of records) this.#write(step, results)
-        if (!stored) this.#runs.insert(run, 'running')
-        const failure = performance.commit(results)
-        this.#runs.finish(run.id, failure ? 'failed' : 'completed', failure?.message ?? null)
-      })
-      return results
+      // Past what cannot be undone a cancel comes too late: the records shall say what was done.
+      if (!act.cannotGoBack) performance.signal.throwIfAborted()
+      this.#commit(run, records, act.results, stored, performance.commit)
     } catch (thrown) {
       const failure = performance.signal.aborted ? cancelled(performance.signal) : storeFailure(thrown)
-      const undone = await act.undoAll()
-      const final = withUndo(failure, undone, act.performed)
-      if (stored) this.#runs.finish(run.id, performance.signal.aborted ? 'cancelled' : 'failed', final.message)
+      const final = withUndo(failure, await act.undoAll(), act.performed)
+      const status = performance.signal.aborted ? 'cancelled' : 'failed'
+      if (stored) runs.owe(() => runs.finish(run.id, status, final.message))
       throw final
+    }
+    act.tellOf(records)
+    return act.results
+  }
+
+  /** After a crash: finishes what is past undoing where its kinds allow it, undoes the rest, and says which it was. */
+  async recover(
+    run: Run,
+    stored: readonly StoredStep[],
+    commit: Performance['commit'],
+  ): Promise<{ finished: boolean; undone: Undone }> {
+    const { acting, records } = halves(run.steps)
+    const act = new Acting(run, this.#parts, { signal: new AbortController().signal, commit }, stored)
+    if (!act.cannotGoBack || !act.canGoOn) return { finished: false, undone: await act.undoAll() }
+    try {
+      for (const placed of place(acting)) await act.perform(placed)
+      this.#commit(run, records, act.results, true, commit)
+      return { finished: true, undone: { failed: [], untouched: false } }
+    } catch (thrown) {
+      this.#parts.report('a run could not be finished after the last stop', { run: run.id, cause: causeOf(thrown) })
+      return { finished: false, undone: await act.undoAll() }
     }
   }
 
-  /** After a crash: finishes what says it can be repeated, undoes the rest, and says which it was. */
-  async recover(run: Run, stored: StoredStep[]): Promise<{ finished: boolean; undone: Undone }> {
-    const results: Results = {}
-    const nobody: Performance = { signal: new AbortController().signal, commit: () => undefined }
-    const act = new Acting(run, this.#kinds, this.#world, this.#runs, nobody, results)
-    const places = place(run.steps.filter(step => !isRecordStep(step))).flatMap(placed => placed.inner ?? [placed])
-    const begun = stored.flatMap(step => {
-      const placed = places.find(one => one.position === step.position)
-      return placed ? [{ placed, ...step }] : []
+  /** Records, audit event and the end of the run: in one transaction, or not at all. */
+  #commit(run: Run, records: Step[], results: Results, stored: boolean, commit: Performance['commit']): void {
+    const { db, runs } = this.#parts
+    db.transaction(() => {
+      for (const step of records) this.#write(step, results)
+      if (!stored) runs.insert(run, 'running')
+      const failure = commit(results)
+      runs.finish(run.id, failure ? 'failed' : 'completed', failure?.message ?? null)
     })
-    const finals = begun.filter(({ placed }) => isFinal(this.#kinds, placed.step))
-    const mayFinish =
-      finals.length > 0 &&
-      finals.every(one => one.state === 'done' || this.#kinds.of(one.placed.step).end === 'repeatable')
-    if (!mayFinish) {
-      act.resume(begun)
-      return { finished: false, undone: finals.length > 0 ? { failed: [], untouched: true } : await act.undoAll() }
-    }
-    for (const { placed, state, kept } of begun) await act.repeat(placed, kept, state === 'done')
-    for (const placed of places.filter(one => !begun.some(({ placed }) => placed === one))) await act.perform(placed)
-    this.#db.transaction(() => {
-      for (const step of run.steps.filter(isRecordStep)) this.#write(step, results)
-      this.#runs.finish(run.id, 'completed', null)
-    })
-    return { finished: true, undone: { failed: [], untouched: false } }
   }
 
   #write(step: Step, results: Results): void {
-    const data = resolve(step.data, results, new Date())
+    const now = new Date()
     const performing = {
       before: undefined,
       signal: new AbortController().signal,
       upload: undefined,
-      now: new Date(),
+      now,
       progress: () => {},
     }
-    const result = this.#kinds.of(step).perform(this.#world, data, performing)
+    const { kinds, world } = this.#parts
+    const result = kinds.of(step).perform(world, resolve(step.data, results, now), performing)
     if (step.as) results[step.as] = result
   }
 }
 
 export interface Undone {
+  /** What is not as it was before, by name, and why. */
   failed: { step: string; error: string }[]
   /** True when a step that cannot be undone had begun, so nothing was. */
   untouched: boolean
@@ -135,48 +142,63 @@ export interface Undone {
 
 /** The acting half of one run: remembers what was begun, so that it can be undone. */
 class Acting {
+  readonly results: Results = {}
   performed = 0
   readonly #begun: Begun[] = []
   readonly #of: number
-
   readonly #run: Run
-  readonly #kinds: Kinds
-  readonly #world: World
-  readonly #runs: Runs
+  readonly #parts: RunnerParts
   readonly #performance: Performance
-  readonly #results: Results
+  /** What a run that was interrupted had come to, by position. */
+  readonly #known: ReadonlyMap<number, StoredStep>
 
-  constructor(run: Run, kinds: Kinds, world: World, runs: Runs, performance: Performance, results: Results) {
+  constructor(run: Run, parts: RunnerParts, performance: Performance, known: readonly StoredStep[] = []) {
     this.#run = run
-    this.#kinds = kinds
-    this.#world = world
-    this.#runs = runs
+    this.#parts = parts
     this.#performance = performance
-    this.#results = results
-    this.#of = run.steps.filter(step => !isRecordStep(step)).length
+    this.#known = new Map(known.map(step => [step.position, step]))
+    const leaves = place(run.steps).flatMap(placed => placed.inner ?? [placed])
+    this.#of = leaves.length
+    for (const placed of leaves) {
+      const step = this.#known.get(placed.position)
+      if (step && step.state !== 'undone') this.#begun.push({ placed, ...step.kept })
+    }
+  }
+
+  /** A step that cannot be undone has begun. */
+  get cannotGoBack(): boolean {
+    return this.#begun.some(({ placed }) => isFinal(this.#parts.kinds, placed.step))
+  }
+
+  /** Nothing had failed, and what was under way may be performed again. */
+  get canGoOn(): boolean {
+    const inEach = new Set(
+      place(this.#run.steps)
+        .flatMap(({ inner }) => inner ?? [])
+        .map(({ position }) => position),
+    )
+    return this.#begun.every(({ placed }) => {
+      const state = this.#known.get(placed.position)?.state
+      if (state === 'started') return this.#isRepeatable(placed)
+      return state === 'done' || inEach.has(placed.position)
+    })
   }
 
   async perform(placed: Placed): Promise<void> {
     const result = placed.inner ? await this.#performEach(placed.inner) : await this.#performOne(placed)
-    if (placed.step.as) this.#results[placed.step.as] = result
-  }
-
-  async repeat(placed: Placed, kept: KeptStep, done: boolean): Promise<void> {
-    const again = () =>
-      this.#kinds.of(placed.step).perform(this.#world, kept.data, this.#performing(placed, kept.before))
-    const result = done ? kept.result : await again()
-    this.#runs.stepState(this.#run.id, placed.position, 'done')
-    if (placed.step.as) this.#results[placed.step.as] = result
-  }
-
-  resume(begun: { placed: Placed; kept: KeptStep; state: string }[]): void {
-    for (const { placed, kept, state } of begun) {
-      if (state !== 'undone') this.#begun.push({ placed, data: kept.data, before: kept.before })
-    }
+    if (placed.step.as) this.results[placed.step.as] = result
   }
 
   async undoAll(): Promise<Undone> {
-    if (this.#begun.some(({ placed }) => isFinal(this.#kinds, placed.step))) return { failed: [], untouched: true }
+    const { kinds } = this.#parts
+    if (this.cannotGoBack) {
+      const left = this.#begun.filter(({ placed }) => kinds.of(placed.step).end !== 'harmless')
+      const why = ({ placed }: Begun) =>
+        isFinal(kinds, placed.step)
+          ? 'It cannot be undone.'
+          : 'It was left as it is, because a later step cannot be undone.'
+      return { failed: left.map(one => ({ step: this.#what(one.placed.step), error: why(one) })), untouched: true }
+    }
     const failed: Undone['failed'] = []
     for (const one of this.#begun.toReversed()) {
       const error = await this.#undo(one)
@@ -185,57 +207,92 @@ class Acting {
     return { failed, untouched: false }
   }
 
+  /** Records are told of when they are written, which is all at once. */
+  tellOf(records: readonly Step[]): void {
+    for (const [index, step] of records.entries()) {
+      this.#tell({ step, position: this.#of - records.length + index, inner: null }, 'done')
+    }
+  }
+
   async #performOne(placed: Placed): Promise<unknown> {
-    const { step, position } = placed
-    const kind = this.#kinds.of(step)
-    const data = resolve(step.data, this.#results, new Date())
-    const before = await kind.before?.(this.#world, data)
-    this.#runs.stepIs(this.#run.id, position, 'started', { data, before })
-    this.#begun.push({ placed, data, before })
-    this.#tell(placed, 'started')
+    const { kinds, world, runs } = this.#parts
+    const known = this.#known.get(placed.position)
+    if (known?.state === 'done') return known.kept.result
+    const { data, before } = known ? known.kept : await this.#begin(placed)
     try {
-      const result = await kind.perform(this.#world, data, this.#performing(placed, before))
-      this.#runs.stepIs(this.#run.id, position, 'done', { data, before, result })
+      const result = await kinds.of(placed.step).perform(world, data, this.#performing(placed, before))
+      runs.stepIs(this.#run.id, placed.position, 'done', { data, before, result })
       this.performed++
       this.#tell(placed, 'done')
       return result
     } catch (error) {
-      this.#runs.stepState(this.#run.id, position, 'failed')
-      this.#tell(placed, 'failed')
+      this.#note(placed, 'failed')
       throw error
     }
+  }
+
+  /** On record before anything is touched, with all that its undo will need. */
+  async #begin(placed: Placed): Promise<Begun> {
+    const { kinds, world, runs } = this.#parts
+    const data = resolve(placed.step.data, this.results, new Date())
+    const before = plain(await kinds.of(placed.step).before?.(world, data))
+    runs.stepIs(this.#run.id, placed.position, 'started', { data, before })
+    const begun = { placed, data, before }
+    this.#begun.push(begun)
+    this.#tell(placed, 'started')
+    runs.progress(this.#run.id, (placed.position / this.#of) * 100, this.#what(placed.step))
+    return begun
   }
 
   async #performEach(inner: Placed[]): Promise<EachResult[]> {
     const outcomes: EachResult[] = []
     for (const placed of inner) {
       this.#performance.signal.throwIfAborted()
+      const state = this.#known.get(placed.position)?.state
+      if (state !== undefined && state !== 'started' && state !== 'done') {
+        outcomes.push({ ok: false, error: 'It failed before the agent was stopped.', code: 'INTERNAL' })
+        continue
+      }
       try {
         outcomes.push({ ok: true, result: await this.#performOne(placed) })
       } catch (thrown) {
         if (this.#performance.signal.aborted) throw thrown
-        const failure = asFailure(thrown)
-        outcomes.push({ ok: false, error: failure.message, code: failure.code, details: failure.details })
-        const begun = this.#begun.findIndex(one => one.placed === placed)
-        if (begun >= 0) await this.#undo(this.#begun.splice(begun, 1)[0] as Begun)
+        outcomes.push(await this.#failedAlone(placed, thrown))
       }
     }
     return outcomes
   }
 
+  /** Of an `each` only the one that failed is undone; what cannot be stays on the list of what was begun. */
+  async #failedAlone(placed: Placed, thrown: unknown): Promise<EachResult> {
+    const { code, message, details, cause } = storeFailure(thrown)
+    if (code === 'INTERNAL')
+      this.#parts.report('a step failed', { run: this.#run.id, step: placed.step.kind, cause: causeOf(cause) })
+    const begun = this.#begun.findIndex(one => one.placed === placed)
+    const one = this.#begun[begun]
+    const error = one && (await this.#undo(one))
+    if (one && error === undefined && !isFinal(this.#parts.kinds, placed.step)) this.#begun.splice(begun, 1)
+    return { ok: false, error: message, code, details, ...(error === undefined ? {} : { not_undone: error }) }
+  }
+
   async #undo({ placed, data, before }: Begun): Promise<string | undefined> {
-    const { end } = this.#kinds.of(placed.step)
+    const { kinds, world, report } = this.#parts
+    const { end } = kinds.of(placed.step)
     if (typeof end !== 'object') return undefined
     try {
-      await end.undo(this.#world, data, before, { signal: AbortSignal.timeout(300_000) })
-      this.#runs.stepState(this.#run.id, placed.position, 'undone')
-      this.#tell(placed, 'undone')
-      return undefined
+      await end.undo(world, data, before, { signal: AbortSignal.timeout(UNDO_LIMIT_MS) })
     } catch (thrown) {
-      this.#runs.stepState(this.#run.id, placed.position, 'undo_failed')
-      this.#tell(placed, 'undo_failed')
+      report('a step could not be undone', { run: this.#run.id, step: placed.step.kind, cause: causeOf(thrown) })
+      this.#note(placed, 'undo_failed')
       return asFailure(thrown).message
     }
+    this.#note(placed, 'undone')
+    return undefined
+  }
+
+  #isRepeatable(placed: Placed): boolean {
+    const { end } = this.#parts.kinds.of(placed.step)
+    return end === 'repeatable' || end === 'harmless'
   }
 
   #performing(placed: Placed, before: unknown) {
@@ -248,25 +305,43 @@ class Acting {
       progress: (percent: number, phase = this.#what(placed.step)) => {
         const bounded = Math.min(100, Math.max(0, percent))
         this.#performance.onEvent?.({ type: 'progress', step: placed.position, percent: bounded, phase })
-        const overall = ((Math.min(placed.position, this.#of - 1) + bounded / 100) / Math.max(1, this.#of)) * 100
-        if (Math.floor(overall) === last) return
+        const overall = Math.min(99, ((placed.position + bounded / 100) / this.#of) * 100)
+        if (Math.floor(overall) <= last) return
         last = Math.floor(overall)
-        this.#runs.progress(this.#run.id, Math.min(99, overall), phase)
+        this.#parts.runs.progress(this.#run.id, overall, phase)
       },
     }
   }
 
+  /** A store that cannot be written must not keep the rest from being undone. */
+  #note(placed: Placed, state: 'failed' | 'undone' | 'undo_failed'): void {
+    const { runs } = this.#parts
+    runs.owe(() => runs.stepState(this.#run.id, placed.position, state))
+    this.#tell(placed, state)
+  }
+
   #tell(placed: Placed, status: 'started' | 'done' | 'failed' | 'undone' | 'undo_failed'): void {
-    const what = this.#what(placed.step)
-    this.#performance.onEvent?.({ type: 'step', step: placed.position, of: this.#of, status, what })
-    if (status === 'started')
-      this.#runs.progress(this.#run.id, (Math.min(placed.position, this.#of - 1) / Math.max(1, this.#of)) * 100, what)
+    this.#performance.onEvent?.({
+      type: 'step',
+      step: placed.position,
+      of: this.#of,
+      status,
+      what: this.#what(placed.step),
+    })
   }
 
   #what(step: Step): string {
-    const [first] = this.#kinds.describe([step])
+    const [first] = this.#parts.kinds.describe([step])
     return first ? `${first.action} ${first.type} ${first.id}` : step.kind
   }
+}
+
+const UNDO_LIMIT_MS = 300_000
+
+/** What acts, and the records that end the run. */
+function halves(steps: readonly Step[]): { acting: Step[]; records: Step[] } {
+  const from = steps.findIndex(isRecordStep)
+  return from < 0 ? { acting: [...steps], records: [] } : { acting: steps.slice(0, from), records: steps.slice(from) }
 }
 
 function place(steps: readonly Step[]): Placed[] {
@@ -293,19 +368,19 @@ function cancelled(signal: AbortSignal): Failure {
 
 /** The store itself may fail: a full disk is not a defect of ours, and says so. */
 export function storeFailure(thrown: unknown): Failure {
-  const { errcode, errstr } = thrown as { errcode?: number; errstr?: string }
-  if (errcode === 13 || (thrown as NodeJS.ErrnoException)?.code === 'ENOSPC') {
+  const { errcode, errstr, code } = (thrown ?? {}) as { errcode?: number; errstr?: string; code?: string }
+  if (errcode === 13 || code === 'ENOSPC') {
     return new Failure(
       'SERVICE_UNAVAILABLE',
-      'The disk that holds the data folder is full; nothing was changed. Free some space and try again.',
+      'The disk that holds the data folder is full, so this could not be done. Free some space and try again.',
       undefined,
       thrown,
     )
   }
-  if (errcode !== undefined && errcode % 256 === 10) {
+  if (errcode !== undefined && UNWRITABLE.has(errcode % 256)) {
     return new Failure(
       'SERVICE_UNAVAILABLE',
-      `The data folder cannot be written (${errstr}); nothing was changed.`,
+      `The data folder cannot be written (${errstr}), so this could not be done.`,
       undefined,
       thrown,
     )
@@ -315,6 +390,11 @@ export function storeFailure(thrown: unknown): Failure {
   }
   return asFailure(thrown)
 }
+
+/** What SQLite calls READONLY, IOERR and CANTOPEN. */
+const UNWRITABLE: ReadonlySet<number> = new Set([8, 10, 14])
+
+const causeOf = (thrown: unknown): string => String((thrown as { cause?: unknown } | undefined)?.cause ?? thrown)
 
 /** The answer says what was put back, and by name what could not be. */
 function withUndo(failure: Failure, undone: Undone, performed: number): Failure {

@@ -30,6 +30,19 @@ export const Paged = <T extends TSchema>(item: T) =>
     { 'x-paged': true },
   )
 
+/** Beyond this a total costs more than it tells. */
+export const COUNTED = 10_000
+
+/** A page out of a list that is there whole. */
+export function pageOf<T, R>(list: readonly T[], limit: number, offset: number, show: (item: T) => R) {
+  const data = list.slice(offset, offset + limit).map(show)
+  return { data, ...totalOf(list.length), limit, offset }
+}
+
+/** A total is exact up to a bound, and says so beyond it. */
+export const totalOf = (counted: number): { total: number; total_capped?: true } =>
+  counted > COUNTED ? { total: COUNTED, total_capped: true } : { total: counted }
+
 export const isPaged = (schema: TSchema): boolean => (schema as Annotated)['x-paged'] === true
 
 export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])

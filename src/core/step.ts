@@ -97,7 +97,13 @@ export function each(steps: Step[], options: { as?: string } = {}): Step<EachRes
 
 export type EachResult =
   | { ok: true; result: unknown }
-  | { ok: false; error: string; code: string; details?: unknown; /** Why it is not as it was before. */ not_undone?: string }
+  | {
+      ok: false
+      error: string
+      code: string
+      details?: unknown /** Why it is not as it was before. */
+      not_undone?: string
+    }
 
 /** A value that is known only when its step is performed. Data of a caller never becomes one, whatever it looks like. */
 class Placeholder {
@@ -149,6 +155,9 @@ export function fromStored(data: unknown): unknown {
   )
 }
 
+/** A copy, free of placeholders. */
+export const plain = (data: unknown): unknown => mapped(data, ({ from }) => from)
+
 /** A copy of plain data. What text cannot keep would be something else after a crash, so it is refused here. */
 function mapped(data: unknown, placeholder: (found: Placeholder) => unknown, rename = (key: string) => key): unknown {
   if (Array.isArray(data)) return data.map(item => mapped(item, placeholder, rename))
@@ -197,11 +206,14 @@ export class Kinds {
       for (const one of step.kind === EACH ? (step.data as Step[]) : [step]) {
         const { end, name } = this.of(one)
         // The undo of this one would rest on what is gone.
-        if (final && typeof end === 'object') throw new Error(`${name} can be undone but follows ${final}, which cannot`)
+        if (final && typeof end === 'object')
+          throw new Error(`${name} can be undone but follows ${final}, which cannot`)
         if (end === 'final' || end === 'repeatable') final = name
-        if (one !== step && one.as) throw new Error(`${name} is called ${one.as}, but stands in an each, whose result tells of it`)
+        if (one !== step && one.as)
+          throw new Error(`${name} is called ${one.as}, but stands in an each, whose result tells of it`)
         mapped(one.data, ({ from }) => {
-          if ('$result' in from && !named.has(from.$result[0])) throw new Error(`${name} uses the result of ${from.$result[0]}, which does not come before it`)
+          if ('$result' in from && !named.has(from.$result[0]))
+            throw new Error(`${name} uses the result of ${from.$result[0]}, which does not come before it`)
         })
       }
       if (step.as && named.has(step.as)) throw new Error(`Two steps are called ${step.as}`)

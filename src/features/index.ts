@@ -9,6 +9,7 @@ import { jobOperations } from './jobs/index.ts'
 import { planOperations } from './plans/index.ts'
 import { settingsOperations } from './settings/index.ts'
 import { systemOperations } from './system/index.ts'
+import { templateOperations } from './templates/index.ts'
 import { userOperations } from './users/index.ts'
 
 export const operations: readonly Operation[] = [
@@ -21,4 +22,5 @@ export const operations: readonly Operation[] = [
   settingsOperations,
   systemOperations,
   deploymentOperations,
+  templateOperations,
 ].flatMap(area => Object.values(area) as Operation[])

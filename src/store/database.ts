@@ -26,18 +26,26 @@ export class Database {
   static open(folder: string, steps: readonly Migration[] = migrations): Database {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     const owner = takeOwnership(folder)
+    let db: DatabaseSync | undefined
     try {
-      const db = new DatabaseSync(join(folder, 'fairlead.db'))
-      db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 5000')
+      db = new DatabaseSync(join(folder, 'fairlead.db'))
       const database = new Database(db, owner)
+      database.#refuseNewer(folder, steps.length)
+      // What was wiped shall be gone from the file too, hence secure_delete.
+      db.exec(
+        'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 5000; PRAGMA secure_delete = ON',
+      )
       database.#checkAfterUncleanStop(folder)
+      // A migration may rebuild a table that others refer to, hence foreign keys only after it.
+      db.exec('PRAGMA foreign_keys = OFF')
       database.#migrate(folder, steps)
-      db.exec('PRAGMA application_id = 1718972012')
+      db.exec('PRAGMA foreign_keys = ON; PRAGMA application_id = 1718972012')
       database.run("INSERT INTO meta (key, value) VALUES ('clean', '0') ON CONFLICT (key) DO UPDATE SET value = '0'")
       return database
     } catch (error) {
+      db?.close()
       owner.close()
-      throw error
+      throw explained(error, folder)
     }
   }
 
@@ -101,7 +109,11 @@ export class Database {
   }
 
   close(): void {
-    this.run("UPDATE meta SET value = '1' WHERE key = 'clean'")
+    try {
+      this.run("UPDATE meta SET value = '1' WHERE key = 'clean'")
+    } catch {
+      // Then the next start looks the file over.
+    }
     this.#statements.clear()
     this.#db.close()
     this.#owner.close()
@@ -128,20 +140,20 @@ export class Database {
 
   #require(check: 'quick_check' | 'integrity_check', folder: string): void {
     const [first] = this.#db.prepare(`PRAGMA ${check}`).all() as Record<string, string>[]
-    if (first?.[check] === 'ok') return
+    if (first?.[check] !== 'ok') throw damaged(folder, String(first?.[check]))
+  }
+
+  #refuseNewer(folder: string, newest: number): void {
+    const version = this.#version
+    if (version <= newest) return
     throw new StoreError(
-      `The database in ${folder} is damaged (${first?.[check]}). Put back a copy of fairlead.db, or move the file away: deployments are found again from their folders.`,
+      `The database in ${folder} has schema ${version}, but this version of Fairlead knows only up to ${newest}. Start the newer version, or restore the copy made before its migration.`,
     )
   }
 
   #migrate(folder: string, steps: readonly Migration[]): void {
     const newest = steps.length
     const version = this.#version
-    if (version > newest) {
-      throw new StoreError(
-        `The database in ${folder} has schema ${version}, but this version of Fairlead knows only up to ${newest}. Start the newer version, or restore the copy made before its migration.`,
-      )
-    }
     if (version === newest) return
     if (version > 0) {
       this.#require('integrity_check', folder)
@@ -158,6 +170,24 @@ export class Database {
 
 /** What SQLite calls READONLY, IOERR, CORRUPT, FULL, CANTOPEN and NOTADB. */
 const DISK_FAULTS: ReadonlySet<number> = new Set([8, 10, 11, 13, 14, 26])
+
+const [CORRUPT, NOTADB] = [11, 26]
+
+/** What SQLite says of a file it cannot use, in words for who started the agent. */
+function explained(error: unknown, folder: string): unknown {
+  const { errcode = 0, errstr = '' } = error as { errcode?: number; errstr?: string }
+  const fault = errcode % 256
+  if (fault === CORRUPT || fault === NOTADB) return damaged(folder, errstr)
+  if (!DISK_FAULTS.has(fault)) return error
+  return new StoreError(
+    `The database in ${folder} cannot be written (${errstr}). Make room or mend the disk, and start again.`,
+  )
+}
+
+const damaged = (folder: string, fault: string) =>
+  new StoreError(
+    `The database in ${folder} is damaged (${fault}). Put back a copy of fairlead.db, or move the file away: deployments are found again from their folders.`,
+  )
 
 /** An exclusive lock that the system drops when the process dies, whatever it dies of. */
 function takeOwnership(folder: string): DatabaseSync {

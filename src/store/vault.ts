@@ -40,13 +40,16 @@ export function openVault(folder: string, db: Database): Vault {
   const probe = db.get<{ value: string }>("SELECT value FROM meta WHERE key = 'vault'")?.value
   if (!existsSync(file)) {
     if (probe !== undefined) {
-      throw new StoreError(`The master key ${file} is missing, and the store holds values sealed under it. Put the file back.`)
+      throw new StoreError(
+        `The master key ${file} is missing, and the store holds values sealed under it. Put the file back.`,
+      )
     }
     writeKey(folder, file)
   }
   const text = readFileSync(file, 'utf8').trim()
   const key = Buffer.from(text, 'base64')
-  if (key.length !== 32) throw new StoreError(`The master key ${file} is not 32 bytes in base64. Put the right file back.`)
+  if (key.length !== 32)
+    throw new StoreError(`The master key ${file} is not 32 bytes in base64. Put the right file back.`)
   const vault = new Vault(key)
   if (probe === undefined) {
     db.run("INSERT INTO meta (key, value) VALUES ('vault', ?)", vault.seal('fairlead'))
@@ -68,4 +71,8 @@ function writeKey(folder: string, file: string): void {
   fsyncSync(handle)
   closeSync(handle)
   renameSync(aside, file)
+  // The key must be on disk before the first thing is sealed under it.
+  const entries = openSync(folder, 'r')
+  fsyncSync(entries)
+  closeSync(entries)
 }

@@ -133,21 +133,21 @@ const attempts = 3
 const configDeadlineMs = 30_000
 const maxModelBytes = 16 * 1024 * 1024
 
-/** A text that is not in its place yet: where Compose runs, and what it is told to read instead of the folder. */
+/** A text that is not in its place yet: it lies in the shadow of its folder. */
 export type Proposed = {
+  readonly shadow: string
   readonly folder: string
-  readonly args: readonly string[]
-  readonly input: string
   readonly containers?: ReadonlyMap<string, string> | undefined
   readonly signal?: AbortSignal | undefined
 }
 
-/** The model of a proposed text; its hashes are those its containers would have. */
+/** The model of a proposed text; its paths and hashes are those it would have in its place. */
 export async function proposedModel(program: ComposeProgram, proposed: Proposed): Promise<ComposeModel> {
-  const { model, source } = await readModel(program, proposed.folder, [], proposed)
-  const resolved = withContainers(source, proposed.containers ?? new Map())
+  const { shadow, folder, containers = new Map(), signal } = proposed
+  const { model, source } = await readModel(program, shadow, [], { inPlace: folder, signal })
+  const resolved = withContainers(source, containers)
   if (!resolved) return model
-  const hashes = await readHashes(program, proposed.folder, JSON.stringify(resolved))
+  const hashes = await readHashes(program, shadow, JSON.stringify(resolved))
   return { ...model, hashes: new Map([...hashes].filter(([service]) => Object.hasOwn(model.services, service))) }
 }
 
@@ -155,14 +155,11 @@ async function readModel(
   program: ComposeProgram,
   folder: string,
   files: readonly ComposeFile[],
-  proposed?: Proposed,
+  { inPlace = folder, signal }: { inPlace?: string; signal?: AbortSignal | undefined } = {},
 ): Promise<Known> {
-  const options = { deadlineMs: configDeadlineMs, maxOutput: maxModelBytes, signal: proposed?.signal }
-  const asked = { ...options, ...(proposed ? { input: proposed.input } : {}) }
-  const output = accepted(
-    await program.run(folder, [...(proposed?.args ?? []), 'config', '--format', 'json'], asked),
-    folder,
-  )
+  const options = { deadlineMs: configDeadlineMs, maxOutput: maxModelBytes, signal }
+  const said = accepted(await program.run(folder, ['config', '--format', 'json'], options), folder)
+  const output = { ...said, stdout: said.stdout.replaceAll(folder, inPlace) }
   const source: SourceModel = { services: {}, ...JSON.parse(output.stdout) }
   const plain = JSON.parse(output.stdout.replaceAll('$$', '$'))
   const model: ComposeModel = {

@@ -51,6 +51,7 @@ export const composeUp = stepKind<Up>('compose.up', {
     whileDeploying(world, up.deployment, async () => {
       const { compose, mirror } = world
       try {
+        await removeSurplus(world, up, signal)
         await compose.up(up.folder, {
           ...(up.services ? { services: up.services } : {}),
           removeOrphans: up.services === null,
@@ -210,6 +211,18 @@ export const restartContainers = stepKind<Restart>('containers.restart', {
 
 function changeOf({ type, id, action, cause }: Expected): Change {
   return { type, id, action, reason: cause }
+}
+
+/** Which of several alike goes is for the plan to say: left to Compose, it depends on its version. */
+async function removeSurplus({ engine, mirror }: World, up: Up, signal: AbortSignal): Promise<void> {
+  const surplus = new Set(
+    up.expect.filter(one => one.type === 'container' && one.action === 'delete').map(({ id }) => id),
+  )
+  for (const one of mirror.project(up.project)) {
+    if (!surplus.has(one.name)) continue
+    if (one.state === 'running' || one.state === 'restarting') await engine.containers.stop(one.id, { signal })
+    await engine.containers.remove(one.id, { signal })
+  }
 }
 
 /** What ran runs again, what did not run is stopped. */

@@ -9,7 +9,7 @@ import { isObject } from '../value.ts'
 import { cellOf } from './cell.ts'
 import { detailLines } from './details.ts'
 import { isLog, type LogEntry, logLine } from './log.ts'
-import { changeLines, isPlan, type Plan, planLines } from './plan.ts'
+import { changeLines, isPlan, planLines } from './plan.ts'
 import { type Column, columnsOf, type Item, tableLines, valueAt } from './table.ts'
 
 export interface AnswerStyle {
@@ -23,14 +23,9 @@ export interface AnswerStyle {
 }
 
 export function printAnswer(screen: Screen, command: Command, body: unknown, style: AnswerStyle): void {
-  const { data, message, plan, total, offset } = partsOf(command, body)
-  if (isPlan(data)) return printPlan(screen, data, style)
-  if (style.quiet) return printQuietly(screen, data, style)
-  if (isPlan(plan)) for (const line of changeLines(screen, plan.changes)) screen.print(line)
-  if (command.kind !== 'query' && message) screen.note(printable(message))
-  if (Array.isArray(data)) return printList(screen, command, data, { ...style, total, offset: offset ?? 0 })
-  if (isObject(data)) return printRecord(screen, command, data, style)
-  if (data !== null && data !== undefined) screen.print(cellOf(data, command.output ?? {}, '', { people: screen.people }))
+  const parts = partsOf(command, body)
+  for (const line of answerLines(screen, command, parts, style)) screen.print(line)
+  if (!style.quiet && Array.isArray(parts.data)) noteMore(screen, parts.data.length, parts)
 }
 
 /** A job that was started, where the answer is one. */
@@ -43,8 +38,8 @@ interface Parts {
   data: unknown
   message?: string
   plan?: unknown
-  total?: number
-  offset?: number
+  total?: number | undefined
+  offset?: number | undefined
 }
 
 /** Applying answers what the planned request answers, so a body without `data` is the answer itself. */
@@ -52,22 +47,33 @@ function partsOf({ bare, kind }: Command, body: unknown): Parts {
   if (!isObject(body)) return { data: body }
   if (kind === 'apply') {
     const { plan, data, message, ...rest } = body
-    return { data: data ?? (Object.keys(rest).length > 0 ? rest : null), plan, ...(typeof message === 'string' ? { message } : {}) }
+    return {
+      data: data ?? (Object.keys(rest).length > 0 ? rest : null),
+      plan,
+      ...(typeof message === 'string' ? { message } : {}),
+    }
   }
   // With plan=true a bare operation answers a plan in an envelope.
   return bare && !isPlan(body.data) ? { data: body } : (body as unknown as Parts)
 }
 
-function printPlan(screen: Screen, plan: Plan, { quiet, program }: AnswerStyle): void {
-  if (quiet) return screen.print(plan.id)
-  for (const line of planLines(screen, plan, `${program} plans apply ${plan.id}`)) screen.print(line)
+function answerLines(screen: Screen, command: Command, parts: Parts, style: AnswerStyle): string[] {
+  const { data, message, plan } = parts
+  if (isPlan(data)) return style.quiet ? [data.id] : planLines(screen, data, `${style.program} plans apply ${data.id}`)
+  if (style.quiet) return isLog(present(command.output ?? {}).items ?? {}) ? logTexts(data) : quietLines(data, style)
+  if (command.kind !== 'query' && message) screen.note(printable(message))
+  const done = isPlan(plan) ? changeLines(screen, plan.changes) : []
+  if (Array.isArray(data)) return [...done, ...listLines(screen, command, data, style)]
+  if (isObject(data)) return [...done, ...recordLines(screen, command, data, style)]
+  if (data === null || data === undefined) return done
+  return [...done, cellOf(data, command.output ?? {}, '', { people: screen.people })]
 }
 
-function printQuietly(screen: Screen, data: unknown, { identity }: AnswerStyle): void {
-  for (const item of Array.isArray(data) ? data : [data]) {
-    const id = identityOf(item, identity)
-    if (id !== undefined) screen.print(printable(String(id)))
-  }
+const logTexts = (data: unknown): string[] => (data as LogEntry[]).map(entry => entry.line)
+
+function quietLines(data: unknown, { identity }: AnswerStyle): string[] {
+  const ids = (Array.isArray(data) ? data : [data]).map(item => identityOf(item, identity))
+  return ids.filter(id => id !== undefined).map(id => printable(String(id)))
 }
 
 function identityOf(item: unknown, identity: string | undefined): unknown {
@@ -75,33 +81,31 @@ function identityOf(item: unknown, identity: string | undefined): unknown {
   return [identity, 'id', 'name', 'domain'].flatMap(name => (name && item[name] !== undefined ? [item[name]] : []))[0]
 }
 
-function printList(screen: Screen, command: Command, items: unknown[], style: AnswerStyle & Pick<Parts, 'total' | 'offset'>): void {
+function listLines(screen: Screen, command: Command, items: unknown[], style: AnswerStyle): string[] {
   const schema = present(command.output ?? {}).items ?? {}
-  if (items.length === 0) return screen.note(`No ${nounOf(command)}.`)
-  if (isLog(schema) && style.columns === undefined) {
-    for (const item of items as LogEntry[]) screen.print(logLine(screen, item))
-  } else if (items.every(isObject)) {
-    const chosen = style.columns === undefined ? {} : { chosen: chosenColumns(style.columns, schema, items) }
-    for (const line of tableLines(screen, items, schema, { identity: style.identity, ...chosen })) screen.print(line)
-  } else for (const item of items) screen.print(cellOf(item, schema, '', { people: screen.people }))
-  noteMore(screen, items.length, style)
+  if (items.length === 0) screen.note(`No ${nounOf(command)}.`)
+  if (isLog(schema) && style.columns === undefined) return (items as LogEntry[]).map(item => logLine(screen, item))
+  if (!items.every(isObject)) return items.map(item => cellOf(item, schema, '', { people: screen.people }))
+  const chosen = style.columns === undefined ? {} : { chosen: chosenColumns(style.columns, schema, items) }
+  return items.length === 0 ? [] : tableLines(screen, items, schema, { identity: style.identity, ...chosen })
 }
 
-function noteMore(screen: Screen, count: number, { total, offset = 0 }: Pick<Parts, 'total' | 'offset'>): void {
-  if (total === undefined || total <= offset + count) return
+function noteMore(screen: Screen, count: number, { total, offset = 0 }: Parts): void {
+  if (total === undefined || total <= offset + count || count === 0) return
   screen.note(`${offset + 1} to ${offset + count} of ${total}; go on with --offset ${offset + count}`)
 }
 
-function printRecord(screen: Screen, command: Command, record: Item, style: AnswerStyle): void {
+function recordLines(screen: Screen, command: Command, record: Item, style: AnswerStyle): string[] {
   const schema = command.output ?? {}
   if (style.columns !== undefined) {
-    for (const column of chosenColumns(style.columns, schema, [record])) {
-      screen.print(cellOf(valueAt(record, column.path), column.schema, column.path.at(-1) ?? '', { people: screen.people, full: true }))
-    }
-    return
+    const how = { people: screen.people, full: true }
+    return chosenColumns(style.columns, schema, [record]).map(({ path, schema }) =>
+      cellOf(valueAt(record, path), schema, path.at(-1) ?? '', how),
+    )
   }
-  if (command.kind === 'query' && command.output && shapeOf(schema) === 'any') return screen.print(JSON.stringify(record, null, 2))
-  for (const line of detailLines(screen, record, schema, { brief: command.kind !== 'query' })) screen.print(line)
+  const free = command.kind === 'query' && command.output && shapeOf(schema) === 'any'
+  if (free) return [JSON.stringify(record, null, 2)]
+  return detailLines(screen, record, schema, { brief: command.kind !== 'query' })
 }
 
 function chosenColumns(text: string, schema: Schema, items: readonly Item[]): Column[] {
@@ -120,7 +124,9 @@ function chosenColumns(text: string, schema: Schema, items: readonly Item[]): Co
 
 function unknownColumn(name: string, known: string[]): UsageError {
   const meant = nearMiss(name, known)
-  return new UsageError(`There is no column ${name}.${meant ? ` Did you mean ${meant}?` : ''} Columns: ${known.join(', ')}`)
+  return new UsageError(
+    `There is no column ${name}.${meant ? ` Did you mean ${meant}?` : ''} Columns: ${known.join(', ')}`,
+  )
 }
 
 /** What a list is a list of: its own name, or that of its area. */

@@ -14,7 +14,11 @@ export function cellOf(value: unknown, schema: Schema, name: string, style: Cell
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
   if (typeof value === 'number') return numberText(value, name, style)
   if (typeof value === 'string') return isTime(value, schema) ? timeText(value, style) : printable(value)
-  if (Array.isArray(value)) return value.map(item => cellOf(item, present(schema).items ?? {}, name, style)).filter(Boolean).join(', ')
+  if (Array.isArray(value))
+    return value
+      .map(item => cellOf(item, present(schema).items ?? {}, name, style))
+      .filter(Boolean)
+      .join(', ')
   return objectText(value as Record<string, unknown>)
 }
 
@@ -70,7 +74,10 @@ function objectText(value: Record<string, unknown>): string {
   if (typeof value.name === 'string') return printable(value.name)
   const entries = Object.entries(value)
   if (entries.length > 0 && entries.every(([, inner]) => typeof inner === 'number')) {
-    return entries.filter(([, count]) => count !== 0).map(([name, count]) => `${count} ${name.replaceAll('_', ' ')}`).join(', ')
+    return entries
+      .filter(([, count]) => count !== 0)
+      .map(([name, count]) => `${count} ${name.replaceAll('_', ' ')}`)
+      .join(', ')
   }
   const plain = entries.map(([, inner]) => inner).filter(inner => inner !== null && typeof inner !== 'object')
   return printable(plain.join(' '))

@@ -40,9 +40,13 @@ function entryLines(screen: Screen, { name, value, schema }: Entry, width: numbe
 
 function bulkLines(screen: Screen, value: unknown, schema: Schema, style: DetailStyle & { indent: number }): string[] {
   if (typeof value === 'string') {
-    return value.replace(/\n$/, '').split('\n').map(line => ' '.repeat(style.indent) + printableLog(line))
+    return value
+      .replace(/\n$/, '')
+      .split('\n')
+      .map(line => ' '.repeat(style.indent) + printableLog(line))
   }
-  if (Array.isArray(value)) return tableLines(screen, value as Item[], present(schema).items ?? {}, { indent: style.indent })
+  if (Array.isArray(value))
+    return tableLines(screen, value as Item[], present(schema).items ?? {}, { indent: style.indent })
   return detailLines(screen, value as Item, schema, style)
 }
 

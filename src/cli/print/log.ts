@@ -1,7 +1,7 @@
 // Lines of a log, of a list or as they come: when, from whom, and what.
 
-import { printable, printableLog, type Colour, type Screen } from '../screen.ts'
 import { present, type Schema } from '../schema.ts'
+import { type Colour, printable, printableLog, type Screen } from '../screen.ts'
 import { localTime } from './cell.ts'
 
 export interface LogEntry {

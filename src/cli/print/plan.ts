@@ -25,7 +25,13 @@ interface Change {
 }
 
 export function isPlan(value: unknown): value is Plan {
-  return isObject(value) && Array.isArray(value.changes) && isObject(value.resource) && 'expires_at' in value && 'status' in value
+  return (
+    isObject(value) &&
+    Array.isArray(value.changes) &&
+    isObject(value.resource) &&
+    'expires_at' in value &&
+    'status' in value
+  )
 }
 
 /** `apply` is the command that performs it, shown while that is possible. */
@@ -37,7 +43,15 @@ export function planLines(screen: Screen, plan: Plan, apply: string): string[] {
     return [head, '', ...changeLines(screen, plan.changes), '', summaryLine(plan.changes), state]
   }
   const until = `Nothing was done. Apply it (${distance(Date.parse(plan.expires_at)).replace(/^in /, 'within ')}) with:`
-  return [head, '', ...changeLines(screen, plan.changes), '', summaryLine(plan.changes), until, `  ${screen.paint('bold', apply)}`]
+  return [
+    head,
+    '',
+    ...changeLines(screen, plan.changes),
+    '',
+    summaryLine(plan.changes),
+    until,
+    `  ${screen.paint('bold', apply)}`,
+  ]
 }
 
 export function changeLines(screen: Screen, changes: readonly Change[]): string[] {

@@ -19,11 +19,13 @@ export interface TableStyle {
 }
 
 export function tableLines(screen: Screen, items: readonly Item[], schema: Schema, style: TableStyle = {}): string[] {
-  const columns = (style.chosen ?? columnsOf(schema, items)).map(column => filled(column, items, screen.people))
+  const columns = (style.chosen ?? shortColumns(schema, items)).map(column => filled(column, items, screen.people))
   const width = screen.columns - (style.indent ?? 0)
   const shown = style.chosen || !screen.people ? columns : fitted(columns, width, style.identity)
   const head = shown.map(column => screen.paint('bold', padded(column.title, column)))
-  const rows = items.map((_, row) => shown.map(column => padded(shortened(column.cells[row] ?? '', column.width), column)))
+  const rows = items.map((_, row) =>
+    shown.map(column => padded(shortened(column.cells[row] ?? '', column.width), column)),
+  )
   return [head, ...rows].map(cells => (' '.repeat(style.indent ?? 0) + cells.join(GAP)).trimEnd())
 }
 
@@ -38,6 +40,13 @@ export function columnsOf(schema: Schema, items: readonly Item[]): Column[] {
 
 export const valueAt = (item: unknown, path: readonly string[]): unknown =>
   path.reduce<unknown>((inner, name) => (inner as Record<string, unknown> | null | undefined)?.[name], item)
+
+/** What may hold anything has no place in a line. */
+function shortColumns(schema: Schema, items: readonly Item[]): Column[] {
+  const columns = columnsOf(schema, items)
+  if (!present(schema).properties) return columns
+  return columns.filter(column => !['any', 'map'].includes(shapeOf(column.schema)))
+}
 
 interface Filled extends Column {
   title: string
@@ -70,7 +79,9 @@ function fitted(columns: Filled[], width: number, identity: string | undefined):
   shown = shown.map(column => (keep(column) ? column : { ...column, width: Math.min(column.width, LONG) }))
   while (total(shown) > width) {
     const excess = total(shown) - width
-    const widest = shown.filter(column => column.width > LEAST && !keptWhole(column, identity)).sort((a, b) => b.width - a.width)[0]
+    const widest = shown
+      .filter(column => column.width > LEAST && !keptWhole(column, identity))
+      .sort((a, b) => b.width - a.width)[0]
     if (widest && widest.width - excess >= LEAST) {
       shown = shown.map(column => (column === widest ? { ...column, width: column.width - excess } : column))
     } else {

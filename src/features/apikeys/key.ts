@@ -49,7 +49,9 @@ export function apiKeyReader(db: Database, { actor }: Viewer) {
         .map(key => shown(db, key)),
     /** The steps that take all keys of a user away with him. */
     deletionOf: (userId: number): Step[] =>
-      apiKeys.all(db, 'WHERE user_id = ? ORDER BY id', userId).map(key => deleteRecord(apiKeys, key, { cause: 'its owner goes' })),
+      apiKeys
+        .all(db, 'WHERE user_id = ? ORDER BY id', userId)
+        .map(key => deleteRecord(apiKeys, key, { cause: 'its owner goes' })),
   }
 }
 
@@ -58,7 +60,9 @@ export const hashKey = (key: string): string => createHash('sha256').update(key)
 
 function isOwn(actor: Actor, key: ApiKeyRow): boolean {
   if (actor.role === 'admin' && actor.deployments === 'all') return true
-  return actor.type === 'api_key' && actor.userId === null ? key.id === actor.id : actor.userId !== null && key.user_id === actor.userId
+  return actor.type === 'api_key' && actor.userId === null
+    ? key.id === actor.id
+    : actor.userId !== null && key.user_id === actor.userId
 }
 
 function shown(db: Database, { key_hash: _, user_id, ...key }: ApiKeyRow) {

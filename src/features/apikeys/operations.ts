@@ -1,5 +1,6 @@
 // API keys: made once, shown once, revoked or deleted; they never have more rights than their maker.
 
+import { revisionOf } from '../../core/canonical.ts'
 import { fail } from '../../core/failure.ts'
 import { command, query } from '../../core/operation.ts'
 import { type Actor, requireCanGrant } from '../../core/permission.ts'
@@ -30,12 +31,14 @@ export const get = query('apikeys.get', {
   output: ApiKey,
   example: { id: 1 },
   read: ({ apikeys }, { id }) => apikeys.detail(id),
+  revision: ({ last_used_at: _, ...key }) => revisionOf(key),
 })
 
 export const create = command('apikeys.create', {
   summary: 'Create an API key; the key is shown only in this answer',
   http: { method: 'POST', path: '/api/apikeys', status: 201, bare: true },
   permission: 'apikeys:write',
+  personal: true,
   resource: { type: 'api_key', id: ({ name }, { key }) => (key as { id: number } | undefined)?.id ?? name },
   locks: () => ['apikeys'],
   input: Type.Object({
@@ -43,12 +46,18 @@ export const create = command('apikeys.create', {
     description: Type.Optional(Type.String({ maxLength: 1000 })),
     role: Type.Optional(RoleName),
     permissions: Type.Optional(Type.Array(PermissionName, { maxItems: 100 })),
-    deployments: Type.Optional(Type.Array(DeploymentName, { maxItems: 1000, description: "None means all of the owner's" })),
+    deployments: Type.Optional(
+      Type.Array(DeploymentName, { maxItems: 1000, description: "None means all of the owner's" }),
+    ),
     expires_in: Type.Optional(Type.Integer({ minimum: 1, maximum: 315_360_000, description: 'Seconds from now' })),
   }),
   output: Type.Object({ id: RecordId, key: Secret(Type.String()), name: Type.String(), created_at: Time() }),
   example: { name: 'ci', description: 'deploys from the pipeline', role: 'viewer', expires_in: 86_400 },
-  decide({ actor, fresh }, { name, description = '', role = 'viewer', permissions = [], deployments = [], expires_in }) {
+  fails: ['NOT_FOUND'],
+  decide(
+    { actor, fresh },
+    { name, description = '', role = 'viewer', permissions = [], deployments = [], expires_in },
+  ) {
     requireCanGrant(actor, { role, permissions, deployments })
     requireNoWider(actor, deployments)
     const key = keyFrom(fresh)
@@ -77,6 +86,7 @@ export const revoke = command('apikeys.revoke', {
   summary: 'Deactivate an API key without deleting it',
   http: { method: 'POST', path: '/api/apikeys/:id/revoke' },
   permission: 'apikeys:write',
+  personal: true,
   resource: keyResource,
   locks: () => ['apikeys'],
   input: Type.Object({ id: RecordId }),
@@ -94,6 +104,7 @@ export const remove = command('apikeys.delete', {
   summary: 'Delete an API key',
   http: { method: 'DELETE', path: '/api/apikeys/:id' },
   permission: 'apikeys:write',
+  personal: true,
   resource: keyResource,
   locks: () => ['apikeys'],
   input: Type.Object({ id: RecordId }),

@@ -7,7 +7,8 @@ const AT_A_TIME = 1000
 
 export const cleanup = stepKind<{ older_than: number }, undefined, { deleted: number }>('audit.cleanup', {
   describe: ({ older_than }) => ({ type: 'record', id: `audit events older than ${older_than} s`, action: 'delete' }),
-  perform: ({ db }, { older_than }, { now, signal }) => removeBefore(db, new Date(now.getTime() - older_than * 1000), signal),
+  perform: ({ db }, { older_than }, { now, signal }) =>
+    removeBefore(db, new Date(now.getTime() - older_than * 1000), signal),
   end: 'repeatable',
 })
 

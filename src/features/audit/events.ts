@@ -4,7 +4,7 @@ import { notFound } from '../../core/failure.ts'
 import { momentAt, Since } from '../../core/moment.ts'
 import type { Viewer } from '../../core/operation.ts'
 import type { Actor } from '../../core/permission.ts'
-import { Nullable, RecordId, Time, Type, Words } from '../../core/schema.ts'
+import { COUNTED, Nullable, RecordId, Time, Type, totalOf, Words } from '../../core/schema.ts'
 import type { Database, Value } from '../../store/database.ts'
 
 export const ActorType = Words(['user', 'api_key', 'system'])
@@ -59,8 +59,6 @@ interface Row {
   details: string
 }
 
-/** Beyond this a total costs more than it tells. */
-const COUNTED = 10_000
 /** Rows read at a time by an export: few enough that other requests are not held up. */
 const EXPORT_ROWS = 50
 
@@ -82,13 +80,17 @@ export function auditReader(db: Database, { actor }: Viewer) {
 
     page(filter: Filter, limit: number, offset: number) {
       const { sql, values } = conditions(actor, filter)
-      const rows = db.all<Row>(`SELECT * FROM audit_events WHERE ${sql} ORDER BY id DESC LIMIT ? OFFSET ?`, ...values, limit, offset)
+      const rows = db.all<Row>(
+        `SELECT * FROM audit_events WHERE ${sql} ORDER BY id DESC LIMIT ? OFFSET ?`,
+        ...values,
+        limit,
+        offset,
+      )
       const counted = db.get<{ n: number }>(
         `SELECT count(*) AS n FROM (SELECT 1 FROM audit_events WHERE ${sql} ORDER BY id DESC LIMIT ${COUNTED + 1})`,
         ...values,
       )?.n as number
-      const total = Math.min(counted, COUNTED)
-      return { data: rows.map(shown), total, ...(counted > COUNTED ? { total_capped: true } : {}), limit, offset }
+      return { data: rows.map(shown), ...totalOf(counted), limit, offset }
     },
 
     /** Newest first, a few rows at a time, whatever is added or removed meanwhile. */
@@ -113,10 +115,12 @@ export function auditReader(db: Database, { actor }: Viewer) {
     stats(since: string | undefined, until: string | undefined) {
       const from = momentAt('start_time', since)?.slice(0, 10) ?? ''
       const to = momentAt('end_time', until)?.slice(0, 10) ?? '9999-12-31'
+      const { sql, values } = counts(actor)
       const by = <T>(columns: string, order: string) =>
         db.all<T>(
-          `SELECT ${columns}, sum(events) AS events, sum(failures) AS failures FROM audit_counts WHERE day BETWEEN ? AND ?
+          `SELECT ${columns}, sum(events) AS events, sum(failures) AS failures FROM (${sql}) WHERE day BETWEEN ? AND ?
             GROUP BY ${columns} ORDER BY ${order} LIMIT 1000`,
+          ...values,
           from,
           to,
         )
@@ -125,11 +129,22 @@ export function auditReader(db: Database, { actor }: Viewer) {
         total: by_day.reduce((sum, day) => sum + day.events, 0),
         failures: by_day.reduce((sum, day) => sum + day.failures, 0),
         by_action: by<{ action: string; events: number; failures: number }>('action', 'events DESC'),
-        by_actor: by<{ actor_type: string; actor_name: string; events: number; failures: number }>('actor_type, actor_name', 'events DESC'),
+        by_actor: by<{ actor_type: string; actor_name: string; events: number; failures: number }>(
+          'actor_type, actor_name',
+          'events DESC',
+        ),
         by_day,
       }
     },
   }
+}
+
+/** The counts are kept over all events; who sees only some of them has those counted. */
+function counts(actor: Actor): { sql: string; values: Value[] } {
+  if (actor.deployments === 'all') return { sql: 'SELECT * FROM audit_counts', values: [] }
+  const { sql, values } = conditions(actor, {})
+  const columns = 'substr(time, 1, 10) AS day, action, actor_type, actor_name, 1 AS events, 1 - success AS failures'
+  return { sql: `SELECT ${columns} FROM audit_events WHERE ${sql}`, values }
 }
 
 function conditions(actor: Actor, filter: Filter): { sql: string; values: Value[] } {

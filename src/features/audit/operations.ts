@@ -1,5 +1,6 @@
 // The audit log: list with every filter, one event, counts, export as a file, and cleaning up.
 
+import { fail } from '../../core/failure.ts'
 import { command, download, query } from '../../core/operation.ts'
 import { Limit, Offset, Paged, RecordId, Type, Words } from '../../core/schema.ts'
 import { csvLine } from '../../lib/csv.ts'
@@ -60,7 +61,9 @@ export const exportEvents = download('audit.export', {
   input: Type.Object({
     format: Type.Optional(Words(['json', 'csv'])),
     ...filterFields,
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'All when left out' })),
+    limit: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'All when left out' }),
+    ),
   }),
   example: { format: 'csv', actor_type: 'user', limit: 1000 },
   open({ audit }, { format = 'json', limit, ...filter }) {
@@ -83,7 +86,10 @@ export const cleanup = command('audit.cleanup', {
   input: Type.Object({ older_than: Type.Integer({ minimum: 0, maximum: 3_153_600_000, description: 'Seconds' }) }),
   output: Type.Object({ deleted: Type.Integer() }),
   example: { older_than: 31_536_000 },
-  decide: (_ask, { older_than }) => [cleanupStep({ older_than }, { as: 'cleanup' })],
+  decide({ actor }, { older_than }) {
+    if (actor.deployments !== 'all') fail('FORBIDDEN', 'Only who sees all deployments can remove audit events.')
+    return [cleanupStep({ older_than }, { as: 'cleanup' })]
+  },
   reply: (_ask, _input, { cleanup }) => cleanup as { deleted: number },
   message: 'Old audit events were removed.',
 })

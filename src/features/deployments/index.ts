@@ -1,8 +1,9 @@
 // Deployments, as other areas see them.
 
-export { type DeploymentReader, deploymentReader } from './deployment.ts'
+export { type Belonging, belongings, belongingTo, type Reference } from './belonging.ts'
 export { DeploymentFolders } from './folders.ts'
-export { DeploymentLogs } from './logs.ts'
+export { DeploymentLogs, LogLineSchema, logFields } from './logs.ts'
 export * as deploymentOperations from './operations/index.ts'
+export { type DeploymentReader, deploymentReader } from './reader.ts'
 export { ContainerStats } from './stats.ts'
 export { downSteps, upSteps } from './steps.ts'

@@ -3,9 +3,9 @@
 import type { Door } from '../../core/door.ts'
 import { fail, notFound } from '../../core/failure.ts'
 import type { Viewer } from '../../core/operation.ts'
-import { type Actor, mayUse, sees } from '../../core/permission.ts'
+import { type Access, type Actor, isAdministrator, mayUse, requireScope, sees } from '../../core/permission.ts'
 import type { RunRow } from '../../core/run.ts'
-import { Nullable, Time, Type, Words } from '../../core/schema.ts'
+import { Nullable, pageOf, Time, Type, Words } from '../../core/schema.ts'
 import { stepKind } from '../../core/step.ts'
 import type { Database } from '../../store/database.ts'
 
@@ -22,7 +22,9 @@ export const Job = Type.Object({
   started_at: Nullable(Time()),
   completed_at: Nullable(Time()),
   error: Nullable(Type.String()),
-  result: Nullable(Type.Object({ status: Type.Integer(), body: Type.Unknown() }, { description: 'The answer, when it has ended' })),
+  result: Nullable(
+    Type.Object({ status: Type.Integer(), body: Type.Unknown() }, { description: 'The answer, when it has ended' }),
+  ),
 })
 
 declare module '../../core/operation.ts' {
@@ -40,15 +42,22 @@ export type JobReader = ReturnType<typeof jobReader>
 
 export function jobReader(db: Database, door: Pick<Door, 'runs' | 'operations'>, { actor }: Viewer) {
   const visible = (row: RunRow) => maySee(actor, row, door)
+  const rowOf = (id: string): RunRow => {
+    const row = door.runs.row(id)
+    return row?.is_job && visible(row) ? row : notFound('job', id)
+  }
   return {
-    one(id: string) {
-      const row = door.runs.row(id)
-      return row?.is_job && visible(row) ? shown(row, door) : notFound('job', id)
+    one: (id: string) => shown(rowOf(id), door),
+    /** Who may only look at a deployment does not end what is done to it. */
+    cancellable(id: string) {
+      const row = rowOf(id)
+      requireScope(actor, row.deployment === null ? [] : [{ deployment: row.deployment, level: 'write' }])
+      return shown(row, door)
     },
     page(status: string | undefined, limit: number, offset: number) {
       const rows = db.all<RunRow>('SELECT * FROM runs WHERE is_job = 1 ORDER BY created_at DESC, id').filter(visible)
       const seen = status === undefined ? rows : rows.filter(row => row.status === status)
-      return { data: seen.slice(offset, offset + limit).map(row => shown(row, door)), total: seen.length, limit, offset }
+      return pageOf(seen, limit, offset, row => shown(row, door))
     },
   }
 }
@@ -62,11 +71,18 @@ export const cancelJob = stepKind<{ id: string; by: string }>('job.cancel', {
   end: 'final',
 })
 
-/** A job is seen by who may use the operation behind it, on the deployments he may see. */
+/** A job is seen by its maker, by administrators, and by who may use the operation behind it, on the deployments he may see. */
 function maySee(actor: Actor, row: RunRow, door: Pick<Door, 'operations'>): boolean {
+  if (isAdministrator(actor)) return true
+  const maker = JSON.parse(row.actor) as Pick<Actor, 'type' | 'id'>
+  if (maker.type === actor.type && maker.id === actor.id) return true
   const operation = door.operations.get(row.operation)
-  return operation !== undefined && mayUse(actor, operation.permission) && sees(actor, row.deployment)
+  if (operation?.kind !== 'command' || operation.personal || isOpenToAll(operation.permission)) return false
+  return mayUse(actor, operation.permission) && sees(actor, row.deployment)
 }
+
+/** What everybody may do is done to oneself. */
+const isOpenToAll = (access: Access): boolean => access === 'authenticated' || access === 'public'
 
 function shown(row: RunRow, door: Pick<Door, 'runs'>) {
   return {

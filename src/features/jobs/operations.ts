@@ -36,9 +36,11 @@ export const cancel = command('jobs.cancel', {
   input: Type.Object({ id: JobId }),
   output: Job,
   example: { id: A_JOB },
+  fails: ['FORBIDDEN'],
   decide({ jobs, actor }, { id }) {
-    const { status } = jobs.one(id)
-    if (status !== 'pending' && status !== 'running') fail('CONFLICT', `Job ${id} is ${status}; only a job under way can be cancelled.`)
+    const { status } = jobs.cancellable(id)
+    if (status !== 'pending' && status !== 'running')
+      fail('CONFLICT', `Job ${id} is ${status}; only a job under way can be cancelled.`)
     return [cancelJob({ id, by: actor.name })]
   },
   reply: ({ jobs }, { id }) => jobs.one(id),

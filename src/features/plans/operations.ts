@@ -2,8 +2,8 @@
 
 import { fail } from '../../core/failure.ts'
 import { apply as applyOperation, command, query } from '../../core/operation.ts'
-import { PlanSchema } from '../../core/plan-schema.ts'
 import { planStatuses } from '../../core/plan.ts'
+import { PlanSchema } from '../../core/plan-schema.ts'
 import { Limit, Nothing, Offset, Paged, Type, Words } from '../../core/schema.ts'
 import { discard as discardStep } from './plan-reader.ts'
 

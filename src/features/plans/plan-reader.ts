@@ -1,9 +1,10 @@
 // Plans as a caller may see them, and the step that discards one.
 
+import type { Door } from '../../core/door.ts'
 import { notFound } from '../../core/failure.ts'
 import type { Viewer } from '../../core/operation.ts'
-import type { Door } from '../../core/door.ts'
 import type { PlanStatus } from '../../core/plan.ts'
+import { pageOf } from '../../core/schema.ts'
 import { stepKind } from '../../core/step.ts'
 
 declare module '../../core/operation.ts' {
@@ -25,7 +26,7 @@ export function planReader(door: Pick<Door, 'plans' | 'seesPlan'>, { actor }: Vi
       const seen = plans
         .rows('ORDER BY created_at DESC, id')
         .filter(row => door.seesPlan(actor, row) && (status === undefined || plans.statusOf(row) === status))
-      return { data: seen.slice(offset, offset + limit).map(row => plans.shown(row)), total: seen.length, limit, offset }
+      return pageOf(seen, limit, offset, row => plans.shown(row))
     },
   }
 }

@@ -1,5 +1,6 @@
 // Users: the caller himself, everybody else for administrators, and the deployments assigned to them.
 
+import { isDeepStrictEqual } from 'node:util'
 import { revisionOf } from '../../core/canonical.ts'
 import { fail } from '../../core/failure.ts'
 import { command, query } from '../../core/operation.ts'
@@ -9,7 +10,19 @@ import { Nothing, RecordId, Secret, Type } from '../../core/schema.ts'
 import { momentOf } from '../../core/step.ts'
 import { hashPassword, isPassword } from '../../lib/password.ts'
 import { assignments, users } from './records.ts'
-import { AccessLevel, Assignment, DeploymentName, Email, Me, Password, PermissionName, RoleName, requireAnotherAdmin, requireOver, User, Username } from './user.ts'
+import {
+  AccessLevel,
+  Assignment,
+  DeploymentName,
+  Email,
+  Me,
+  Password,
+  PermissionName,
+  RoleName,
+  requireAnotherAdmin,
+  User,
+  Username,
+} from './user.ts'
 
 const userResource = { type: 'user', id: ({ id }: { id: number }) => id }
 const oneAtATime = () => ['users']
@@ -55,7 +68,9 @@ export const changePassword = command('users.change_password', {
   async decide({ users: reader, actor, fresh }, { current_password, new_password }) {
     const before = reader.row(requireUser(actor))
     if (!(await isPassword(current_password, before.password_hash))) {
-      fail('VALIDATION_FAILED', 'The current password is not right.', [{ path: 'current_password', message: 'is not right' }])
+      fail('VALIDATION_FAILED', 'The current password is not right.', [
+        { path: 'current_password', message: 'is not right' },
+      ])
     }
     const password_hash = await hashPassword(new_password, fresh.bytes('salt', 16))
     return [putRecord(users, before, { ...before, password_hash }, { cause: 'new password' })]
@@ -95,7 +110,9 @@ export const create = command('users.create', {
     password: Password,
     email: Type.Optional(Email),
     role: Type.Optional(RoleName),
-    permissions: Type.Optional(Type.Array(PermissionName, { maxItems: 100, description: "Replaces the role's permissions when not empty" })),
+    permissions: Type.Optional(
+      Type.Array(PermissionName, { maxItems: 100, description: "Replaces the role's permissions when not empty" }),
+    ),
   }),
   output: User,
   example: { username: 'carol', password: 'correct horse battery', email: 'carol@example.org', role: 'operator' },
@@ -131,15 +148,15 @@ export const update = command('users.update', {
   fails: ['ALREADY_EXISTS'],
   async decide({ users: reader, actor, fresh }, { id, password, ...changes }) {
     const before = reader.row(id)
-    requireOver(actor, before)
     const after = { ...before, ...changes }
     if (changes.role === 'admin' && changes.permissions === undefined) after.permissions = []
     if (changes.role !== undefined || changes.permissions !== undefined) requireCanGrant(actor, after)
     requireAnotherAdmin(before, after, reader.otherAdmins(id))
     const namesake = changes.username === undefined ? undefined : reader.byName(changes.username)
-    if (namesake && namesake.id !== id) fail('ALREADY_EXISTS', `There is a user "${changes.username}" already. Choose another name.`)
+    if (namesake && namesake.id !== id)
+      fail('ALREADY_EXISTS', `There is a user "${changes.username}" already. Choose another name.`)
     if (password !== undefined) after.password_hash = await hashPassword(password, fresh.bytes('salt', 16))
-    return [putRecord(users, before, after)]
+    return isDeepStrictEqual(before, after) ? [] : [putRecord(users, before, after)]
   },
   reply: ({ users }, { id }) => users.detail(id),
   message: 'The user was changed.',
@@ -154,9 +171,8 @@ export const remove = command('users.delete', {
   input: Type.Object({ id: RecordId }),
   output: Nothing,
   example: { id: 2 },
-  decide({ users: reader, apikeys, actor }, { id }) {
+  decide({ users: reader, apikeys }, { id }) {
     const before = reader.row(id)
-    requireOver(actor, before)
     requireAnotherAdmin(before, null, reader.otherAdmins(id))
     const access = reader.assigned(id).map(one => deleteRecord(assignments, one, { cause: 'its user goes' }))
     return [...access, ...apikeys.deletionOf(id), deleteRecord(users, before)]
@@ -165,19 +181,19 @@ export const remove = command('users.delete', {
 })
 
 export const deployments = query('users.deployments', {
-  summary: 'List the deployments assigned to a user',
+  summary: 'List the deployments assigned to a user: those that the caller administers',
   http: { method: 'GET', path: '/api/users/:id/deployments' },
-  permission: 'admin',
+  permission: 'deployments:read',
   input: Type.Object({ id: RecordId }),
   output: Type.Array(Assignment),
   example: { id: 2 },
-  read: ({ users }, { id }) => users.detail(id).deployments,
+  read: ({ users }, { id }) => users.accessOf(id),
 })
 
 export const assign = command('users.assign', {
   summary: 'Give a user access to a deployment',
   http: { method: 'POST', path: '/api/users/:id/deployments', status: 201 },
-  permission: 'admin',
+  permission: 'deployments:write',
   resource: userResource,
   locks: oneAtATime,
   input: Type.Object({ id: RecordId, deployment_name: DeploymentName, access_level: AccessLevel }),
@@ -200,7 +216,7 @@ export const assign = command('users.assign', {
 export const changeAccess = command('users.change_access', {
   summary: "Change a user's access level on a deployment",
   http: { method: 'PUT', path: '/api/users/:id/deployments/:name' },
-  permission: 'admin',
+  permission: 'deployments:write',
   resource: userResource,
   locks: oneAtATime,
   input: Type.Object({ id: RecordId, name: DeploymentName, access_level: AccessLevel }),
@@ -209,8 +225,9 @@ export const changeAccess = command('users.change_access', {
   scope: ({ name }) => [{ deployment: name, level: 'admin' }],
   decide({ users: reader }, { id, name, access_level }) {
     reader.row(id)
-    const before = reader.assignment(id, name) ?? fail('NOT_FOUND', `The user has no access to "${name}". Give it with POST.`)
-    return [putRecord(assignments, before, { ...before, access_level })]
+    const before =
+      reader.assignment(id, name) ?? fail('NOT_FOUND', `The user has no access to "${name}". Give it with POST.`)
+    return access_level === before.access_level ? [] : [putRecord(assignments, before, { ...before, access_level })]
   },
   reply: (_ask, { name, access_level }) => ({ deployment_name: name, access_level }),
   message: 'The access level was changed.',
@@ -219,7 +236,7 @@ export const changeAccess = command('users.change_access', {
 export const revokeAccess = command('users.revoke_access', {
   summary: "Take away a user's access to a deployment",
   http: { method: 'DELETE', path: '/api/users/:id/deployments/:name' },
-  permission: 'admin',
+  permission: 'deployments:write',
   resource: userResource,
   locks: oneAtATime,
   input: Type.Object({ id: RecordId, name: DeploymentName }),
@@ -228,7 +245,12 @@ export const revokeAccess = command('users.revoke_access', {
   scope: ({ name }) => [{ deployment: name, level: 'admin' }],
   decide({ users: reader }, { id, name }) {
     reader.row(id)
-    return [deleteRecord(assignments, reader.assignment(id, name) ?? fail('NOT_FOUND', `The user has no access to "${name}".`))]
+    return [
+      deleteRecord(
+        assignments,
+        reader.assignment(id, name) ?? fail('NOT_FOUND', `The user has no access to "${name}".`),
+      ),
+    ]
   },
   message: 'Access was taken away.',
 })

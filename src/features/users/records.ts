@@ -24,7 +24,17 @@ export interface AssignmentRow {
 export const users = table<UserRow>('users', {
   noun: 'user',
   key: ['id'],
-  columns: ['id', 'username', 'email', 'password_hash', 'role', 'permissions', 'is_active', 'created_at', 'last_login_at'],
+  columns: [
+    'id',
+    'username',
+    'email',
+    'password_hash',
+    'role',
+    'permissions',
+    'is_active',
+    'created_at',
+    'last_login_at',
+  ],
   json: ['permissions'],
   boolean: ['is_active'],
   secret: ['password_hash'],

@@ -2,7 +2,7 @@
 
 import { fail, notFound } from '../../core/failure.ts'
 import type { Viewer } from '../../core/operation.ts'
-import { type Actor, levels, type Permission, permissions, roles } from '../../core/permission.ts'
+import { type Actor, levelOn, levels, type Permission, permissions, roles } from '../../core/permission.ts'
 import { Nullable, RecordId, Secret, Time, Type, Words } from '../../core/schema.ts'
 import type { Database } from '../../store/database.ts'
 import { type AssignmentRow, assignments, type UserRow, users } from './records.ts'
@@ -11,8 +11,14 @@ export const Username = Type.String({
   pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$',
   'x-hint': 'must start with a letter or digit and hold only letters, digits, dot, dash and underscore (at most 63)',
 })
-export const Email = Type.String({ maxLength: 254, pattern: '^$|^[^@\\s]+@[^@\\s]+$', 'x-hint': 'must be an e-mail address or empty' })
-export const Password = Secret(Type.String({ minLength: 10, maxLength: 1024, 'x-hint': 'must have 10 to 1024 characters' }))
+export const Email = Type.String({
+  maxLength: 254,
+  pattern: '^$|^[^@\\s]+@[^@\\s]+$',
+  'x-hint': 'must be an e-mail address or empty',
+})
+export const Password = Secret(
+  Type.String({ minLength: 10, maxLength: 1024, 'x-hint': 'must have 10 to 1024 characters' }),
+)
 export const RoleName = Words(roles)
 export const PermissionName = Words(permissions)
 export const AccessLevel = Words(levels)
@@ -66,21 +72,20 @@ export function userReader(db: Database, { actor }: Viewer) {
     detail: (id: number) => shown(row(id), assigned(id)),
     list: () => users.all(db, 'ORDER BY id').map(user => shown(user, assigned(user.id))),
     me: () => meOf(db, actor),
-    otherAdmins: (id: number): number =>
-      users.all(db, "WHERE role = 'admin' AND is_active = 1 AND id <> ?", id).length,
+    /** The access of a user to the deployments that the caller administers. */
+    accessOf(id: number) {
+      row(id)
+      return assigned(id)
+        .filter(one => levelOn(actor, one.deployment_name) === 'admin')
+        .map(shownAccess)
+    },
+    otherAdmins: (id: number): number => users.all(db, "WHERE role = 'admin' AND is_active = 1 AND id <> ?", id).length,
     ofDeployment: (deployment: string) =>
       db.all<{ user_id: number; username: string; access_level: (typeof levels)[number] }>(
         `SELECT user_id, username, access_level FROM user_deployments JOIN users ON users.id = user_id
           WHERE deployment_name = ? ORDER BY username`,
         deployment,
       ),
-  }
-}
-
-/** Somebody who may change users must not reach, through one of them, what he does not have himself. */
-export function requireOver(actor: Actor, user: UserRow): void {
-  if (user.role === 'admin' && actor.deployments !== 'all') {
-    fail('FORBIDDEN', `Only an administrator of all deployments can change the administrator "${user.username}".`)
   }
 }
 
@@ -93,8 +98,10 @@ export function requireAnotherAdmin(user: UserRow, after: Partial<UserRow> | nul
 
 function shown(user: UserRow, deployments: AssignmentRow[]) {
   const { password_hash: _, ...rest } = user
-  return { ...rest, deployments: deployments.map(({ deployment_name, access_level }) => ({ deployment_name, access_level })) }
+  return { ...rest, deployments: deployments.map(shownAccess) }
 }
+
+const shownAccess = ({ deployment_name, access_level }: AssignmentRow) => ({ deployment_name, access_level })
 
 function meOf(db: Database, actor: Actor) {
   const email = actor.type === 'user' && actor.id !== null ? (users.get(db, { id: actor.id })?.email ?? '') : ''

@@ -91,8 +91,8 @@ export const create = command('deployments.create', {
     const envText = env_vars
       ? withEnvVars(occupant?.envText ?? null, keepStored(env_vars, occupant?.envText ?? null))
       : (occupant?.envText ?? null)
-    const model = await deployments.candidate(name, occupant !== undefined, composeText, envText)
     const folder = occupant ?? emptyFolder(name, deployments.pathOf(name))
+    const model = await deployments.candidate(folder, composeText, envText)
     const access =
       actor.role === 'admin' || actor.userId === null
         ? []
@@ -146,7 +146,8 @@ export const update = command('deployments.update', {
     const composeText = compose_content ?? folder.composeText
     const envText = env_vars ? withEnvVars(folder.envText, keepStored(env_vars, folder.envText)) : folder.envText
     if (composeText !== folder.composeText || envText !== folder.envText) requireTrusted(ask)
-    const model = await deployments.candidate(name, true, composeText, envText, observed)
+    const model = await deployments.candidate(folder, composeText, envText, observed)
+    await deployments.requireSameProject(observed, model)
     const runs = observed.containers.some(one => one.state === 'running' || one.state === 'restarting')
     const files = [
       ...fileStep(name, folder.composeFile, folder.composeText, composeText),

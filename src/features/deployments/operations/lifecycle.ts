@@ -28,6 +28,7 @@ export const start = command('deployments.start', {
     const observed = await deployments.observed(name)
     const model = await deployments.withHashes(observed)
     deployments.requireEngine()
+    await deployments.requireSameProject(observed, model)
     return upSteps(observed, { model, services: chosen(model, name, services), ...engineOf(ask) })
   },
   reply: ({ deployments }, { name }) => deployments.detail(name),
@@ -71,6 +72,7 @@ export const restart = command('deployments.restart', {
     const observed = await deployments.observed(name)
     const model = await deployments.withHashes(observed)
     deployments.requireEngine()
+    await deployments.requireSameProject(observed, model)
     const only = chosen(model, name, services)
     return restartSteps(observed, { model, services: only, ...engineOf(ask) })
   },

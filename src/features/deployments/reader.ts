@@ -1,0 +1,267 @@
+// What can be asked about deployments: folders and engine, joined, as the caller may see them.
+
+import { join } from 'node:path'
+import type { Compose, ComposeModel } from '../../adapters/compose/compose.ts'
+import type { EngineMirror } from '../../adapters/container-engine/mirror.ts'
+import { type Files, placeOf, sha256 } from '../../adapters/files/index.ts'
+import { fail, notFound } from '../../core/failure.ts'
+import type { Viewer } from '../../core/operation.ts'
+import { levelOn, sees } from '../../core/permission.ts'
+import { REDACTED } from '../../core/schema.ts'
+import { envVars } from './env-file.ts'
+import { type DeploymentFolders, type Folder, META_FILE } from './folders.ts'
+import { logSources } from './log-sources.ts'
+import type { DeploymentLogs, LogQuery } from './logs.ts'
+import { type EngineView, type Observed, observe } from './observe.ts'
+import type { ContainerStats } from './stats.ts'
+
+declare module '../../core/operation.ts' {
+  interface Readers {
+    deployments: DeploymentReader
+  }
+}
+
+export interface DeploymentParts {
+  folders: DeploymentFolders
+  compose: Compose
+  mirror: EngineMirror
+  deploying: ReadonlySet<string>
+  files: Files
+  logs: DeploymentLogs
+  stats: ContainerStats
+  readySeconds(): number
+}
+
+export type DeploymentReader = ReturnType<typeof deploymentReader>
+
+export function deploymentReader(parts: DeploymentParts, { actor, noteFile }: Viewer) {
+  const { folders, compose, mirror, deploying } = parts
+  const engine = engineView(mirror)
+  const look = (folder: Folder): Observed => observe(folder, engine, deploying.has(folder.name))
+
+  const known = async (name: string): Promise<Folder> => {
+    const folder = sees(actor, name) ? await folders.get(name) : undefined
+    return folder && !folder.removed ? folder : notFound('deployment', name)
+  }
+
+  const requireEngine = (): void => {
+    if (mirror.state === 'down') fail('ENGINE_UNAVAILABLE', mirror.reason ?? 'The container engine does not answer.')
+  }
+
+  const volumesOf = (project: string): string[] =>
+    [...mirror.volumes.values()]
+      .filter(volume => volume.labels['com.docker.compose.project'] === project)
+      .map(volume => volume.name)
+
+  /** The project of containers with the same services and volumes, whose folder below ours is no longer there. */
+  const movedFrom = async (model: ComposeModel): Promise<string | undefined> => {
+    const services = Object.keys(model.services).sort().join()
+    for (const one of mirror.containers.values()) {
+      const { project, workingDir } = one.compose ?? { project: '', workingDir: '' }
+      if (!workingDir.startsWith(`${folders.root}/`) || project === model.project || volumesOf(project).length === 0)
+        continue
+      if (await folders.get(workingDir.slice(folders.root.length + 1))) continue
+      const theirs = new Set(mirror.project(project).map(other => other.compose?.service))
+      if ([...theirs].sort().join() === services) return project
+    }
+    return undefined
+  }
+
+  return {
+    engine,
+    readySeconds: parts.readySeconds(),
+
+    async list() {
+      const all = await folders.all()
+      return all.filter(folder => sees(actor, folder.name)).map(folder => listed(withNamesakes(look(folder), all)))
+    },
+
+    async detail(name: string) {
+      const observed = withNamesakes(look(await known(name)), await folders.all())
+      const mayReadValues = levelOn(actor, name) !== 'read'
+      return detailed(observed, mayReadValues)
+    },
+
+    /** Everything a decision needs; what it read is noted as the files the plan depends on. */
+    async observed(name: string): Promise<Observed> {
+      const folder = await known(name)
+      note(folder, noteFile)
+      return withNamesakes(look(folder), await folders.all())
+    },
+
+    /** For creating: a folder of that name, whoever may see it, and whether it is only marked as removed. */
+    async occupant(name: string): Promise<Folder | undefined> {
+      const folder = await folders.get(name)
+      if (folder) note(folder, noteFile)
+      return folder
+    },
+
+    async requireKnown(name: string): Promise<void> {
+      await known(name)
+    },
+
+    readLogs: async (name: string, query: LogQuery, signal: AbortSignal) =>
+      parts.logs.read(await known(name), query, signal),
+    followLogs: async (name: string, query: LogQuery, signal: AbortSignal) =>
+      parts.logs.follow(await known(name), query, signal),
+
+    async logSources(name: string) {
+      const { model, path, metaText } = await known(name)
+      return logSources(model, path, metaText)
+    },
+
+    async stats(name: string, signal: AbortSignal) {
+      const { containers } = look(await known(name))
+      requireEngine()
+      return parts.stats.of(containers, signal)
+    },
+
+    /** A path that leaves the folder of the deployment, also through a link, is refused. */
+    async requireInside(name: string, path: string): Promise<void> {
+      const there = await parts.files.stat(`${name}/${placeOf(path).path}`)
+      if (there?.type !== 'link') return
+      fail('VALIDATION_FAILED', `"${path}" is a link, which could leave the deployment.`, [
+        { path: 'path', message: 'is a link' },
+      ])
+    },
+
+    pathOf: (name: string): string => join(folders.root, name),
+
+    /** What Compose would make of another text, without writing it. */
+    candidate(
+      folder: Pick<Folder, 'path' | 'composeFile'>,
+      composeText: string,
+      envText: string | null,
+      observed?: Observed,
+    ): Promise<ComposeModel> {
+      const containers = firstsOf(observed?.services ?? [])
+      return compose.candidate({
+        folder: folder.path,
+        composeFile: folder.composeFile,
+        composeText,
+        envText,
+        containers,
+      })
+    },
+
+    requireEngine,
+
+    modelOf,
+
+    /** The hashes containers have when their services share a network with others. */
+    async withHashes(observed: Observed): Promise<ComposeModel> {
+      const model = modelOf(observed)
+      const { path } = observed.folder
+      return { ...model, hashes: await compose.hashesWith(path, firstsOf(observed.services)) }
+    },
+
+    existing: () => ({
+      networks: new Set([...mirror.networks.values()].map(network => network.name)),
+      volumes: new Set([...mirror.volumes.values()].map(volume => volume.name)),
+    }),
+
+    volumesOf,
+
+    /**
+     * Compose names volumes after the project, and the project after the folder: another name means new, empty volumes.
+     * A deployment that has data keeps its project name, whoever moves its folder.
+     */
+    async requireSameProject({ folder }: Pick<Observed, 'folder'>, model: ComposeModel): Promise<void> {
+      const former = folder.model?.project
+      const hasData = (project: string) => mirror.project(project).length > 0 || volumesOf(project).length > 0
+      if (former !== undefined && former !== model.project && hasData(former)) {
+        fail(
+          'CONFLICT',
+          `The project name would change from "${former}" to "${model.project}", and its containers and volumes would be left behind. Keep \`name: ${former}\`, or delete the deployment first.`,
+        )
+      }
+      const moved = mirror.project(model.project).length === 0 ? await movedFrom(model) : undefined
+      if (moved === undefined) return
+      fail(
+        'CONFLICT',
+        `This folder seems to have been moved: the containers of project "${moved}" have its services, and their folder is gone. Starting it as "${model.project}" would give it new, empty volumes. Write \`name: ${moved}\` into its compose file to keep its data, or remove those containers.`,
+      )
+    },
+  }
+}
+
+/** The id of the first container of each service, for those that share with it. */
+function firstsOf(services: Observed['services']): ReadonlyMap<string, string> {
+  return new Map(services.flatMap(one => (one.containers[0] ? [[one.name, one.containers[0].id] as const] : [])))
+}
+
+function modelOf({ folder }: Observed): ComposeModel {
+  return folder.model ?? fail('COMPOSE_INVALID', folder.error ?? 'The compose file is not valid.')
+}
+
+function engineView(mirror: EngineMirror): EngineView {
+  return {
+    get up() {
+      return mirror.state === 'up'
+    },
+    containers: project => mirror.project(project),
+    imageOf: reference => {
+      const tag = reference.includes('@') || /:[^/]+$/.test(reference) ? reference : `${reference}:latest`
+      return [...mirror.images.values()].find(
+        image => image.tags.includes(tag) || image.digests.includes(tag) || image.id === reference,
+      )
+    },
+  }
+}
+
+/** Two folders that give one project name would fight over its containers. */
+function withNamesakes(observed: Observed, all: readonly Folder[]): Observed {
+  const project = observed.folder.model?.project
+  const other = all.find(folder => folder.name !== observed.folder.name && folder.model?.project === project)
+  if (project === undefined || !other) return observed
+  const error = `The folders ${observed.folder.name} and ${other.name} both give the project name "${project}". Change \`name\` in one of them.`
+  return { ...observed, status: 'invalid', folder: { ...observed.folder, model: null, error } }
+}
+
+function listed({ folder, status, services }: Observed) {
+  return {
+    name: folder.name,
+    path: folder.path,
+    status,
+    created_at: folder.createdAt,
+    updated_at: folder.updatedAt,
+    revision: folder.revision,
+    services: services.map(({ name, status, health }) => ({ name, status, health })),
+    domains: [] as string[],
+  }
+}
+
+function detailed(observed: Observed, mayReadValues: boolean) {
+  const { folder, services } = observed
+  return {
+    ...listed(observed),
+    services: services.map(one => ({
+      name: one.name,
+      status: one.status,
+      health: one.health,
+      image: one.image,
+      container_ids: one.containers.map(({ id }) => id),
+      ports: one.containers.flatMap(({ ports }) =>
+        ports.map(port => ({
+          host_ip: port.hostIp,
+          host_port: port.hostPort,
+          container_port: port.containerPort,
+          protocol: port.protocol,
+        })),
+      ),
+      replicas: one.replicas,
+      in_sync: one.inSync,
+    })),
+    compose_file: folder.composeFile,
+    compose_content: folder.composeText,
+    env_vars: envVars(folder.envText).map(({ key, value }) => ({ key, value: mayReadValues ? value : REDACTED })),
+    error: folder.error,
+  }
+}
+
+function note(folder: Folder, noteFile: Viewer['noteFile']): void {
+  const of = (text: string | null) => (text === null ? null : sha256(text))
+  noteFile(`${folder.name}/${folder.composeFile}`, of(folder.composeText))
+  noteFile(`${folder.name}/.env`, of(folder.envText))
+  noteFile(`${folder.name}/${META_FILE}`, of(folder.metaText))
+}
