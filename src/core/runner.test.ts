@@ -22,8 +22,8 @@ beforeEach(async () => {
 
 const run = (steps: object[], more: object = {}) => agent.request('POST /api/probe/p/run', { body: { steps, ...more } })
 const lastRun = () =>
-  agent.db.get<{ id: string; status: string; error: string | null; steps: string; request: string }>(
-    'SELECT * FROM runs ORDER BY rowid DESC LIMIT 1'.replace('rowid', 'created_at'),
+  agent.db.get<{ status: string; steps: string; request: string }>(
+    'SELECT * FROM runs ORDER BY created_at DESC LIMIT 1',
   )
 const lastEvent = () =>
   agent.db.get<{ action: string; status_code: number; details: string }>(
@@ -180,7 +180,6 @@ test('a step that cannot be undone and fails in an each keeps what came before i
 })
 
 test('an undo that itself fails is named in the answer, and the others are undone', async () => {
-  for (const file of ['a', 'b', 'c']) agent.probe.at.set(`${file}:undone`, () => {})
   agent.probe.at.set('b:undo', failing('UPSTREAM_FAILED', 'b resists'))
   agent.probe.at.set('c:half', failing('UPSTREAM_FAILED', 'c broke'))
   const answer = await run(['a', 'b', 'c'].map(file => ({ do: 'write', file, text: `new ${file}` })))
@@ -223,6 +222,12 @@ test('records, audit event and the end of the run are one transaction', async ()
 
 test('of two changes of one record at the same time the second is refused, not lost', async () => {
   await agent.request('POST /api/probe/notes', { body: { name: 'n', text: 'one' } })
+  const both = Promise.withResolvers<void>()
+  let came = 0
+  agent.probe.at.set('n:decide', () => {
+    if (++came === 2) both.resolve()
+    return both.promise
+  })
   const change = (text: string) => agent.request('PUT /api/probe/notes/n', { body: { text } })
   const answers = await Promise.all([change('two'), change('three')])
   assert.deepEqual(answers.map(answer => answer.statusCode).sort(), [200, 409])

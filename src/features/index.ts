@@ -5,6 +5,12 @@ import { apikeyOperations } from './apikeys/index.ts'
 import { auditOperations } from './audit/index.ts'
 import { authOperations } from './auth/index.ts'
 import { deploymentOperations } from './deployments/index.ts'
+import { containerOperations } from './containers/index.ts'
+import { imageOperations } from './images/index.ts'
+import { volumeOperations } from './volumes/index.ts'
+import { networkOperations } from './networks/index.ts'
+import { registryOperations } from './registries/index.ts'
+import { credentialOperations } from './credentials/index.ts'
 import { jobOperations } from './jobs/index.ts'
 import { planOperations } from './plans/index.ts'
 import { settingsOperations } from './settings/index.ts'
@@ -22,5 +28,11 @@ export const operations: readonly Operation[] = [
   settingsOperations,
   systemOperations,
   deploymentOperations,
+  containerOperations,
+  imageOperations,
+  volumeOperations,
+  networkOperations,
+  registryOperations,
+  credentialOperations,
   templateOperations,
 ].flatMap(area => Object.values(area) as Operation[])

@@ -42,6 +42,8 @@ interface Carrying {
   call?: Call
 }
 
+/** What is in flight when the agent is stopped may take so long. */
+const IN_FLIGHT_MS = 10_000
 const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
 export function httpServer(parts: HttpParts): FastifyInstance {
@@ -146,7 +148,12 @@ export function httpServer(parts: HttpParts): FastifyInstance {
       handler: () => {},
     })
   }
-  answerWebsockets(app.server as Server, parts, (path, socket) => clientIp(settings.trustProxy, path, socket))
+  const endFollows = answerWebsockets(app.server as Server, parts, (path, socket) => clientIp(settings.trustProxy, path, socket))
+  app.addHook('preClose', done => {
+    endFollows()
+    setTimeout(() => app.server.closeAllConnections(), IN_FLIGHT_MS).unref()
+    done()
+  })
   return app
 }
 

@@ -13,6 +13,8 @@ const TOKEN_LIMIT_MS = 10_000
 /** More than this unsent, and lines are dropped until the reader has caught up. */
 const BUFFER_LIMIT = 1 << 20
 const RECHECK_MS = 1000
+/** How long a reader may take to agree to the end. */
+const GOODBYE_MS = 500
 
 const closeCodes: Partial<Record<Code, number>> = {
   VALIDATION_FAILED: 4400,
@@ -23,11 +25,12 @@ const closeCodes: Partial<Record<Code, number>> = {
   SERVICE_UNAVAILABLE: 4503,
 }
 
+/** Returns the way to end all of them. */
 export function answerWebsockets(
   server: Server,
   parts: HttpParts,
   ipOf: (request: IncomingMessage, remote: string | undefined) => string | null,
-): void {
+): () => void {
   const sockets = new WebSocketServer({ noServer: true, maxPayload: 64 * 1024 })
   const follows = parts.operations.filter(operation => operation.kind === 'follow')
   server.on('upgrade', (request, socket, head) => {
@@ -54,9 +57,12 @@ export function answerWebsockets(
       void serve(websocket, found.operation, call, request.headers.authorization, parts)
     })
   })
-  server.on('close', () => {
-    for (const client of sockets.clients) client.terminate()
-  })
+  return () => {
+    for (const client of sockets.clients) {
+      client.close(1001, 'the agent is being stopped')
+      setTimeout(() => client.terminate(), GOODBYE_MS).unref()
+    }
+  }
 }
 
 async function serve(

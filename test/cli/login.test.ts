@@ -6,7 +6,7 @@ import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { after, before, beforeEach, test } from 'node:test'
+import { after, afterEach, before, beforeEach, test } from 'node:test'
 import { API_KEY, PASSWORD, type TestAgent, testAgent } from '../../src/testing/agent.ts'
 import { CERTIFICATE, PRIVATE_KEY } from './certificate.ts'
 import { Client } from './client.ts'
@@ -19,10 +19,10 @@ before(async () => {
   url = await agent.app.listen({ port: 0 })
 })
 after(() => agent.stop())
-beforeEach(context => {
+beforeEach(() => {
   client = new Client()
-  context.after?.(() => client.remove())
 })
+afterEach(() => client.remove())
 
 const profileFile = (name = 'default') => join(client.home, '.config/fairlead/profiles', `${name}.json`)
 const profileOf = async (name?: string) =>
@@ -141,7 +141,7 @@ test('FAIRLEAD_URL and FAIRLEAD_API_KEY need no profile and leave none', async (
 })
 
 test('without a home that can be written, the environment is enough', async () => {
-  const env = { FAIRLEAD_URL: url, FAIRLEAD_API_KEY: API_KEY, HOME: '/proc/nowhere' }
+  const env = { FAIRLEAD_URL: url, FAIRLEAD_API_KEY: API_KEY, HOME: '/dev/null' }
   assert.equal((await client.ok(['users', 'get', '1', '--columns', 'username'], { env })).stdout, 'alice\n')
 })
 

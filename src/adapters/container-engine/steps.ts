@@ -123,7 +123,8 @@ export const pullImage = stepKind<Pull>('image.pull', {
       throw pullFailure(image, registry, error)
     })
     await mirror.refreshImages()
-    if (!findImage(mirror.images, image)) fail('UPSTREAM_FAILED', `"${image}" was pulled, but the engine does not have it.`)
+    if (!findImage(mirror.images, image))
+      fail('UPSTREAM_FAILED', `"${image}" was pulled, but the engine does not have it.`)
   },
   end: 'harmless',
 })
@@ -203,7 +204,8 @@ export const createNetwork = stepKind<NetworkSpec & { labels: Record<string, str
       if (existed) fail('ALREADY_EXISTS', `There is a network "${spec.name}" already.`)
       await engine.networks.create(spec).catch((error: unknown) => {
         const { said } = saidBy(error)
-        if (/overlaps/i.test(said)) fail('CONFLICT', `The subnet ${spec.subnet} overlaps with that of another network.`, undefined, error)
+        if (/overlaps/i.test(said))
+          fail('CONFLICT', `The subnet ${spec.subnet} overlaps with that of another network.`, undefined, error)
         throw refusedBy(error, `The engine could not create network "${spec.name}"`)
       })
       await mirror.refreshNetworks()
@@ -223,7 +225,8 @@ export const removeNetwork = stepKind<{ id: string; name: string }>('network.rem
   async perform({ engine, mirror }, { id, name }) {
     await engine.networks.remove(id).catch((error: unknown) => {
       const { status, said } = saidBy(error)
-      if (/active endpoints|in use/.test(said)) fail('IN_USE', `Network "${name}" is still in use, and was not removed.`, undefined, error)
+      if (/active endpoints|in use/.test(said))
+        fail('IN_USE', `Network "${name}" is still in use, and was not removed.`, undefined, error)
       if (status !== 404) throw error
     })
     await mirror.refreshNetworks()
@@ -263,7 +266,12 @@ async function wasIn({ mirror }: World, { id }: Target): Promise<WasIn> {
 }
 
 /** Back to the state it was in, from whatever it is in now. */
-async function putBack(world: World, { id }: Target, before: WasIn, { signal }: { signal: AbortSignal }): Promise<void> {
+async function putBack(
+  world: World,
+  { id }: Target,
+  before: WasIn,
+  { signal }: { signal: AbortSignal },
+): Promise<void> {
   const { engine, mirror } = world
   await mirror.refresh([id])
   const now = mirror.containers.get(id)?.state
@@ -300,16 +308,28 @@ function pullFailure(image: string, registry: string, error: unknown): unknown {
   if (!(error instanceof EngineError)) return error
   const { said } = error
   if (/Client\.Timeout|deadline exceeded|i\/o timeout|handshake timeout/i.test(said)) {
-    return new Failure('TIMEOUT', `The registry ${registry} of "${image}" did not answer in time: ${said}`, undefined, error)
+    return new Failure(
+      'TIMEOUT',
+      `The registry ${registry} of "${image}" did not answer in time: ${said}`,
+      undefined,
+      error,
+    )
   }
   const hint = /unauthorized|no basic auth|denied|authentication required/i.test(said)
     ? ' Check the credential for this registry.'
     : ''
-  return new Failure('UPSTREAM_FAILED', `"${image}" could not be pulled from ${registry}: ${said}.${hint}`, undefined, error)
+  return new Failure(
+    'UPSTREAM_FAILED',
+    `"${image}" could not be pulled from ${registry}: ${said}.${hint}`,
+    undefined,
+    error,
+  )
 }
 
 function refusedBy(error: unknown, what: string): unknown {
-  return error instanceof EngineError ? new Failure('UPSTREAM_FAILED', `${what}: ${error.said}.`, undefined, error) : error
+  return error instanceof EngineError
+    ? new Failure('UPSTREAM_FAILED', `${what}: ${error.said}.`, undefined, error)
+    : error
 }
 
 function saidBy(error: unknown): { status: number; said: string } {

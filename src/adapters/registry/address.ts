@@ -29,5 +29,4 @@ export function apiBases({ scheme, host }: RegistryAddress, insecure: boolean): 
   return insecure || isLoopback(host) ? [`https://${host}`, `http://${host}`] : [`https://${host}`]
 }
 
-export const isLoopback = (host: string): boolean =>
-  /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/.test(host)
+export const isLoopback = (host: string): boolean => /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/.test(host)

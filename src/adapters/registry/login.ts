@@ -40,11 +40,13 @@ async function loginAt(base: string, login: Login, signal: AbortSignal): Promise
   const { address, username, password, insecure } = login
   const ping = `${base}/v2/`
   const first = await get(ping, {}, insecure, signal)
-  if (first.status === 200) return refused(`${address.host} asks for no login, so the credential cannot be tested there.`)
+  if (first.status === 200)
+    return refused(`${address.host} asks for no login, so the credential cannot be tested there.`)
   if (first.status !== 401) return refused(`${address.host} is not a registry: it answered ${first.status} to /v2/.`)
   const basic = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
   const challenge = challengeOf(first.headers['www-authenticate'])
-  const authorization = challenge.scheme === 'bearer' ? await token(base, challenge, username, basic, insecure, signal) : basic
+  const authorization =
+    challenge.scheme === 'bearer' ? await token(base, challenge, username, basic, insecure, signal) : basic
   if (authorization === undefined) return refused(`${address.host} refused the username or password.`)
   const { status } = await get(ping, { authorization }, insecure, signal)
   if (status === 200) return { success: true }
@@ -101,7 +103,13 @@ interface Got {
 function get(url: string, headers: Record<string, string>, insecure: boolean, signal: AbortSignal): Promise<Got> {
   const { promise, resolve, reject } = Promise.withResolvers<Got>()
   const { protocol, hostname } = new URL(url)
-  if (isForbidden(hostname)) return Promise.reject(new Failure('VALIDATION_FAILED', `${hostName(hostname)} is a link-local or metadata address: the agent does not fetch from there.`))
+  if (isForbidden(hostname))
+    return Promise.reject(
+      new Failure(
+        'VALIDATION_FAILED',
+        `${hostName(hostname)} is a link-local or metadata address: the agent does not fetch from there.`,
+      ),
+    )
   const options = { headers: { ...headers, 'user-agent': 'fairlead' }, signal, lookup: guardedLookup, agent: false }
   const request =
     protocol === 'https:' ? https.get(url, { ...options, rejectUnauthorized: !insecure }) : http.get(url, options)
@@ -111,11 +119,16 @@ function get(url: string, headers: Record<string, string>, insecure: boolean, si
     let size = 0
     response.on('data', (chunk: Buffer) => {
       size += chunk.length
-      if (size > LONGEST_ANSWER) return response.destroy(new Failure('UPSTREAM_FAILED', 'The registry sent more than an answer to a login can be.'))
+      if (size > LONGEST_ANSWER)
+        return response.destroy(
+          new Failure('UPSTREAM_FAILED', 'The registry sent more than an answer to a login can be.'),
+        )
       return chunks.push(chunk)
     })
     response.on('error', reject)
-    response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks).toString() }))
+    response.on('end', () =>
+      resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks).toString() }),
+    )
   })
   return promise
 }
@@ -127,7 +140,12 @@ function words(host: string, thrown: unknown): string {
   const { code = '', message } = thrown as NodeJS.ErrnoException
   if (code === 'ECONNREFUSED') return `Nothing listens at ${host}.`
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `The name ${hostName(host)} is not known.`
-  if (/CERT|SELF_SIGNED|UNABLE_TO_VERIFY/.test(code)) return `The certificate of ${host} is not trusted (${code}). Mark the registry as insecure to go on all the same.`
+  if (/CERT|SELF_SIGNED|UNABLE_TO_VERIFY/.test(code))
+    return `The certificate of ${host} is not trusted (${code}). Mark the registry as insecure to go on all the same.`
   if (thrown instanceof SyntaxError) return `${host} answered something that is no token.`
-  return code ? `${host} could not be reached (${code}).` : asFailure(thrown).code === 'INTERNAL' ? `${host} could not be reached: ${message}` : message
+  return code
+    ? `${host} could not be reached (${code}).`
+    : asFailure(thrown).code === 'INTERNAL'
+      ? `${host} could not be reached: ${message}`
+      : message
 }

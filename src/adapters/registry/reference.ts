@@ -42,5 +42,10 @@ const HOST = /^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])(
 
 /** Letters and digits in groups, parted by a dot, one or two underscores, or dashes. */
 function isPathPart(part: string): boolean {
-  return /^[a-z0-9]/.test(part) && /[a-z0-9]$/.test(part) && /^[a-z0-9._-]+$/.test(part) && !/\.\.|___|[._]-|-[._]|\._|_\./.test(part)
+  return (
+    /^[a-z0-9]/.test(part) &&
+    /[a-z0-9]$/.test(part) &&
+    /^[a-z0-9._-]+$/.test(part) &&
+    !/\.\.|___|[._]-|-[._]|\._|_\./.test(part)
+  )
 }

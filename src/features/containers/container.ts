@@ -74,7 +74,9 @@ interface Seen {
 export function containerReader({ engine, mirror, folders }: ContainerParts, { actor }: Viewer) {
   const visible = async (): Promise<Map<string, Seen>> => {
     const belonging = await belongings(folders, mirror)
-    const all = [...mirror.containers].map(([id, entry]) => [id, { entry, deployment: belonging.ofContainer(entry) }] as const)
+    const all = [...mirror.containers].map(
+      ([id, entry]) => [id, { entry, deployment: belonging.ofContainer(entry) }] as const,
+    )
     return new Map(all.filter(([, { deployment }]) => sees(actor, deployment)))
   }
 
@@ -86,7 +88,11 @@ export function containerReader({ engine, mirror, folders }: ContainerParts, { a
     const fitting = /^[0-9a-f]{4,64}$/.test(asked) ? [...entries.values()].filter(({ id }) => id.startsWith(asked)) : []
     if (fitting.length > 1) {
       const candidates = fitting.map(({ id, name }) => ({ id, name }))
-      fail('CONFLICT', `"${asked}" begins the ids of ${fitting.length} containers. Give more of the id, or the name.`, candidates)
+      fail(
+        'CONFLICT',
+        `"${asked}" begins the ids of ${fitting.length} containers. Give more of the id, or the name.`,
+        candidates,
+      )
     }
     return undefined
   }
@@ -144,7 +150,13 @@ function shown({ entry, deployment }: Seen) {
       protocol: port.protocol,
     })),
     networks: entry.networks.map(({ name, ip }) => ({ name, ip })),
-    mounts: entry.mounts.map(({ type, name, source, destination, readOnly }) => ({ type, name, source, destination, read_only: readOnly })),
+    mounts: entry.mounts.map(({ type, name, source, destination, readOnly }) => ({
+      type,
+      name,
+      source,
+      destination,
+      read_only: readOnly,
+    })),
     created_at: entry.createdAt,
     started_at: entry.startedAt,
     labels: { ...entry.labels },

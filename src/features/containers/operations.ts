@@ -1,6 +1,11 @@
 // Containers: those of deployments and all others on the engine, started, stopped, restarted, removed, and their output.
 
-import { removeContainer, restartContainer, startContainer, stopContainer } from '../../adapters/container-engine/steps.ts'
+import {
+  removeContainer,
+  restartContainer,
+  startContainer,
+  stopContainer,
+} from '../../adapters/container-engine/steps.ts'
 import { fail } from '../../core/failure.ts'
 import { command, query, streamed } from '../../core/operation.ts'
 import { Nothing, Nullable, Type } from '../../core/schema.ts'

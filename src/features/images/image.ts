@@ -75,13 +75,19 @@ export function imageReader({ mirror, folders }: ImageParts, { actor }: Viewer) 
       const names = tag ? [tag] : [...all]
       const containers = names.length === all.length ? madeFrom(image) : []
       const seen = containers.filter(one => sees(actor, belonging.ofContainer(one)))
-      const deployments = new Set(names.flatMap(name => belonging.referringTo('image', name).map(one => one.deployment)))
+      const deployments = new Set(
+        names.flatMap(name => belonging.referringTo('image', name).map(one => one.deployment)),
+      )
       const known = [...deployments].filter(name => sees(actor, name))
       return {
         image,
         names,
         neededBy: [
-          ...named('container', seen.map(({ name }) => name), containers.length),
+          ...named(
+            'container',
+            seen.map(({ name }) => name),
+            containers.length,
+          ),
           ...named('deployment', known, deployments.size),
         ],
         runs: containers.some(({ state }) => state === 'running' || state === 'paused' || state === 'restarting'),
@@ -96,10 +102,16 @@ function find({ images }: EngineMirror, asked: string): ImageEntry {
   const found = findImage(images, asked)
   if (found) return found
   const short = asked.replace(/^sha256:/, '')
-  const fitting = /^[0-9a-f]{4,64}$/.test(short) ? [...images.values()].filter(({ id }) => id.startsWith(`sha256:${short}`)) : []
+  const fitting = /^[0-9a-f]{4,64}$/.test(short)
+    ? [...images.values()].filter(({ id }) => id.startsWith(`sha256:${short}`))
+    : []
   if (fitting.length > 1) {
     const candidates = fitting.map(({ id, tags }) => ({ id, tags }))
-    fail('CONFLICT', `"${asked}" begins the ids of ${fitting.length} images. Give more of the id, or a name.`, candidates)
+    fail(
+      'CONFLICT',
+      `"${asked}" begins the ids of ${fitting.length} images. Give more of the id, or a name.`,
+      candidates,
+    )
   }
   return notFound('image', asked)
 }

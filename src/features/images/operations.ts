@@ -25,7 +25,11 @@ export const pull = command('images.pull', {
   resource: { type: 'image', id: ({ image }) => image },
   locks: ({ image }) => [`image:${image}`],
   input: Type.Object({
-    image: Type.String({ minLength: 1, maxLength: 500, description: 'As in a compose file: `redis:7`, `registry.example.com/team/app@sha256:…`' }),
+    image: Type.String({
+      minLength: 1,
+      maxLength: 500,
+      description: 'As in a compose file: `redis:7`, `registry.example.com/team/app@sha256:…`',
+    }),
     credential_id: Type.Optional(
       Nullable({ ...CredentialId, description: 'By default the one of its registry; null pulls without any' }),
     ),
@@ -49,8 +53,14 @@ export const remove = command('images.delete', {
   resource: { type: 'image', id: ({ id }) => id },
   locks: ({ id }) => [`image:${id}`],
   input: Type.Object({
-    id: Type.String({ minLength: 1, maxLength: 500, description: 'Its id, the beginning of it, or a name; a name of several only takes that name' }),
-    force: Type.Optional(Type.Boolean({ default: false, description: 'Also when stopped containers or compose files refer to it' })),
+    id: Type.String({
+      minLength: 1,
+      maxLength: 500,
+      description: 'Its id, the beginning of it, or a name; a name of several only takes that name',
+    }),
+    force: Type.Optional(
+      Type.Boolean({ default: false, description: 'Also when stopped containers or compose files refer to it' }),
+    ),
   }),
   output: Nothing,
   example: { id: 'fairlead-test/spare:1' },

@@ -92,7 +92,10 @@ export function networkReader({ mirror, folders }: NetworkParts, { actor }: View
         fail('ALREADY_EXISTS', `There is a network "${name}" already. Choose another name.`)
       }
       if (belonging.referringTo('network', name).some(({ external }) => !external)) {
-        fail('CONFLICT', `"${name}" is the name of a network that a deployment makes when it starts. Choose another name.`)
+        fail(
+          'CONFLICT',
+          `"${name}" is the name of a network that a deployment makes when it starts. Choose another name.`,
+        )
       }
     },
 
@@ -104,7 +107,8 @@ export function networkReader({ mirror, folders }: NetworkParts, { actor }: View
         const parsed = subnetOf(other)
         return parsed !== undefined && overlap(parsed, subnet)
       })
-      if (taken !== undefined) fail('CONFLICT', `The subnet ${text} overlaps with ${taken}, which is in use. Choose another one.`)
+      if (taken !== undefined)
+        fail('CONFLICT', `The subnet ${text} overlaps with ${taken}, which is in use. Choose another one.`)
     },
 
     /** On a network of a deployment it needs level write there, and no container may be on it. */
@@ -112,7 +116,8 @@ export function networkReader({ mirror, folders }: NetworkParts, { actor }: View
       const belonging = await belongings(folders, mirror)
       const network = find(visible(belonging), asked)
       const { id, name, labels } = network
-      if (predefined.includes(name)) fail('CONFLICT', `Network "${name}" belongs to the engine itself and cannot be deleted.`)
+      if (predefined.includes(name))
+        fail('CONFLICT', `Network "${name}" belongs to the engine itself and cannot be deleted.`)
       const deployment = belonging.ofLabels(labels)
       if (deployment !== null) requireScope(actor, [{ deployment, level: 'write' }])
       if (usersOf(network).length > 0) {
@@ -142,7 +147,8 @@ export function requireOwnLabels(labels: Readonly<Record<string, string>>): void
 
 function find(networks: readonly NetworkEntry[], asked: string): NetworkEntry {
   const exact = networks.filter(({ id, name }) => id === asked || name === asked)
-  const fitting = exact.length > 0 || !/^[0-9a-f]{4,64}$/.test(asked) ? exact : networks.filter(({ id }) => id.startsWith(asked))
+  const fitting =
+    exact.length > 0 || !/^[0-9a-f]{4,64}$/.test(asked) ? exact : networks.filter(({ id }) => id.startsWith(asked))
   if (fitting.length > 1) {
     const candidates = fitting.map(({ id, name }) => ({ id, name }))
     fail('CONFLICT', `"${asked}" fits ${fitting.length} networks. Give the id.`, candidates)

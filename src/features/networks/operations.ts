@@ -42,7 +42,9 @@ export const create = command('networks.create', {
     ),
     internal: Type.Optional(Type.Boolean({ default: false, description: 'No way outside' })),
     attachable: Type.Optional(Type.Boolean({ default: false })),
-    subnet: Type.Optional(Type.String({ maxLength: 18, description: 'IPv4, such as 10.20.0.0/24; the engine chooses one when left out' })),
+    subnet: Type.Optional(
+      Type.String({ maxLength: 18, description: 'IPv4, such as 10.20.0.0/24; the engine chooses one when left out' }),
+    ),
     gateway: Type.Optional(Type.String({ maxLength: 15, description: 'An address of the subnet' })),
     labels: Type.Optional(Labels),
   }),
@@ -52,7 +54,9 @@ export const create = command('networks.create', {
   async decide({ networks, actor }, { subnet, gateway, ...asked }) {
     const { name, driver = 'bridge', internal = false, attachable = false, labels = {} } = asked
     if (driver !== 'bridge' && actor.role !== 'admin') {
-      fail('FORBIDDEN', `Only an administrator can make a network with the driver "${driver}".`, [{ path: 'driver', message: 'is for administrators' }])
+      fail('FORBIDDEN', `Only an administrator can make a network with the driver "${driver}".`, [
+        { path: 'driver', message: 'is for administrators' },
+      ])
     }
     requireOwnLabels(labels)
     const parsed = subnetAsked(actor, subnet, gateway)
@@ -80,12 +84,19 @@ export const remove = command('networks.delete', {
 })
 
 function subnetAsked(actor: Actor, subnet: string | undefined, gateway: string | undefined): Subnet | undefined {
-  const refuse = (path: string, message: string): never => fail('VALIDATION_FAILED', `\`${path}\` ${message}.`, [{ path, message }])
-  if (subnet === undefined) return gateway === undefined ? undefined : refuse('gateway', 'needs a `subnet` that it is in')
-  const parsed = parseSubnet(subnet) ?? refuse('subnet', 'must be the first address of an IPv4 subnet and its length (8 to 30), such as 10.20.0.0/24')
-  if (gateway !== undefined && !holds(parsed, gateway)) refuse('gateway', `must be an address in ${subnet}, neither its first nor its last`)
+  const refuse = (path: string, message: string): never =>
+    fail('VALIDATION_FAILED', `\`${path}\` ${message}.`, [{ path, message }])
+  if (subnet === undefined)
+    return gateway === undefined ? undefined : refuse('gateway', 'needs a `subnet` that it is in')
+  const parsed =
+    parseSubnet(subnet) ??
+    refuse('subnet', 'must be the first address of an IPv4 subnet and its length (8 to 30), such as 10.20.0.0/24')
+  if (gateway !== undefined && !holds(parsed, gateway))
+    refuse('gateway', `must be an address in ${subnet}, neither its first nor its last`)
   if (actor.role !== 'admin' && !isPrivate(parsed)) {
-    fail('FORBIDDEN', `Only an administrator can use ${subnet}, which is not a private range.`, [{ path: 'subnet', message: 'must be a private range' }])
+    fail('FORBIDDEN', `Only an administrator can use ${subnet}, which is not a private range.`, [
+      { path: 'subnet', message: 'must be a private range' },
+    ])
   }
   return parsed
 }

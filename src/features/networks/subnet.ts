@@ -46,7 +46,8 @@ export function isPrivate(subnet: Subnet): boolean {
 
 function parseIPv4(text: string): number | undefined {
   const parts = text.split('.')
-  if (parts.length !== 4 || !parts.every(part => /^(0|[1-9]\d{0,2})$/.test(part) && Number(part) <= 255)) return undefined
+  if (parts.length !== 4 || !parts.every(part => /^(0|[1-9]\d{0,2})$/.test(part) && Number(part) <= 255))
+    return undefined
   return parts.reduce((sum, part) => sum * 256 + Number(part), 0)
 }
 

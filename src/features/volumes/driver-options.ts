@@ -12,7 +12,9 @@ export interface DriverChoice {
 export function requireHarmless(actor: Actor, { driver, driver_opts }: DriverChoice): void {
   if (actor.role === 'admin') return
   const refuse = (path: string, what: string): never =>
-    fail('FORBIDDEN', `Only an administrator can make a volume with ${what}.`, [{ path, message: 'is for administrators' }])
+    fail('FORBIDDEN', `Only an administrator can make a volume with ${what}.`, [
+      { path, message: 'is for administrators' },
+    ])
   if (driver !== 'local') refuse('driver', `the driver "${driver}"`)
   const options = Object.entries(driver_opts)
   if (options.length === 0 || isMemory(driver_opts)) return

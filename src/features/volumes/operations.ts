@@ -41,7 +41,12 @@ export const create = command('volumes.create', {
       Type.Record(
         Type.String({ pattern: '^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,63}$' }),
         Secret(Type.String({ maxLength: 4096, pattern: '^[^\\u0000-\\u001f]*$' })),
-        { additionalProperties: false, maxProperties: 50, default: {}, description: 'Anything but memory (`type: tmpfs`) is for administrators' },
+        {
+          additionalProperties: false,
+          maxProperties: 50,
+          default: {},
+          description: 'Anything but memory (`type: tmpfs`) is for administrators',
+        },
       ),
     ),
     labels: Type.Optional(Labels),

@@ -66,7 +66,10 @@ export function volumeReader({ mirror, folders }: VolumeParts, { actor }: Viewer
       const belonging = await belongings(folders, mirror)
       if (mirror.volumes.has(name)) fail('ALREADY_EXISTS', `There is a volume "${name}" already. Choose another name.`)
       if (belonging.referringTo('volume', name).some(({ external }) => !external)) {
-        fail('CONFLICT', `"${name}" is the name of a volume that a deployment makes when it starts. Choose another name.`)
+        fail(
+          'CONFLICT',
+          `"${name}" is the name of a volume that a deployment makes when it starts. Choose another name.`,
+        )
       }
     },
 

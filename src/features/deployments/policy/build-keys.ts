@@ -1,7 +1,22 @@
 // What building an image may do: only with what lies in the folder, and only under a name of its own.
 
 import { isAbsolute, join, resolve } from 'node:path'
-import { any, below, both, each, isMapping, keys, labels, type Look, never, only, type Rule, refuse, type Table, uses } from './rules.ts'
+import {
+  any,
+  below,
+  both,
+  each,
+  isMapping,
+  keys,
+  type Look,
+  labels,
+  never,
+  only,
+  type Rule,
+  refuse,
+  type Table,
+  uses,
+} from './rules.ts'
 
 /** Other words for a build context than a path: an image, or another service of the file. */
 const imageContext = /^docker-image:\/\/[\w.:@/-]+$/
@@ -42,7 +57,8 @@ export const buildKeys: Table = {
   secrets: each(keys({ source: any, target: any, uid: any, gid: any, mode: any })),
   // `type=local` and the like read and write anywhere on the machine.
   cache_from: each((value, look) => {
-    if (typeof value !== 'string' || !/^[\w.:@/-]+$/.test(value)) refuse(look, 'is not allowed with this value: name an image')
+    if (typeof value !== 'string' || !/^[\w.:@/-]+$/.test(value))
+      refuse(look, 'is not allowed with this value: name an image')
   }),
   cache_to: never('it writes outside the deployment'),
   network: only(['default', 'none'], 'it opens the network of the machine or of others'),
@@ -73,4 +89,3 @@ function isOwnService(value: string, { model }: Look): boolean {
   const name = /^service:(.+)$/.exec(value)?.[1]
   return name !== undefined && Object.hasOwn(model.services, name)
 }
-

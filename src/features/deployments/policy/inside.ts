@@ -11,26 +11,40 @@ export interface PolicyFolder {
   written?: readonly string[]
 }
 
+/** The same with all links followed. */
+export interface RealFolder {
+  readonly given: string
+  readonly root: string
+  readonly exists: boolean
+  /** Only places below the folder: who can write outside has other ways. */
+  readonly written: readonly string[]
+}
+
+export async function realFolder({ path, exists, written = [] }: PolicyFolder): Promise<RealFolder> {
+  const given = resolve(path)
+  const root = exists ? await realpath(given) : given
+  const real = await Promise.all(written.map(one => realpath(one).catch(() => resolve(one))))
+  return { given, root, exists, written: real.filter(one => isWithin(one, root)) }
+}
+
 export type Expects = 'file' | 'folder' | 'either'
 
+/** `real` is the place when all links are followed; the last parts of it need not exist. */
 export type Located =
-  | { readonly refused: string }
-  /** `real` is the place when all links are followed; the last parts of it need not exist. */
-  | { readonly refused?: undefined; readonly real: string; readonly exists: boolean }
+  | { readonly refused: string; readonly real?: undefined }
+  | { readonly refused?: undefined; readonly real: string }
 
 export const OUTSIDE = 'leaves the folder of the deployment: use a path below it, such as ./data'
 const THROUGH_LINK = 'leads through a link out of the folder of the deployment: use a real path below it'
 
 /** `path` is absolute. What is there already must be a regular file or a folder: never a device, a pipe or a socket. */
-export async function locate(folder: PolicyFolder, path: string, expects: Expects): Promise<Located> {
-  const given = resolve(folder.path)
-  if (!folder.exists) return isWithin(path, given) ? { real: resolve(path), exists: false } : { refused: OUTSIDE }
-  const root = await realpath(given)
-  if (!isWithin(path, given) && !isWithin(path, root)) return { refused: OUTSIDE }
+export async function locate(folder: RealFolder, path: string, expects: Expects): Promise<Located> {
+  if (!isWithin(path, folder.given) && !isWithin(path, folder.root)) return { refused: OUTSIDE }
+  if (!folder.exists) return { real: resolve(path) }
   const found = await followed(resolve(path))
-  if (!found || !isWithin(found.real, root)) return { refused: THROUGH_LINK }
+  if (!found || !isWithin(found.real, folder.root)) return { refused: THROUGH_LINK }
   if (found.type && !fits(found.type, expects)) return { refused: `is no ${nouns[expects]}` }
-  return { real: found.real, exists: found.type !== undefined }
+  return { real: found.real }
 }
 
 /** Also when it is the folder itself. */

@@ -1,13 +1,13 @@
 // Pass two: the model that Compose has interpolated and normalised, so that every spelling has become the same one.
 
-import { realpath } from 'node:fs/promises'
-import { join, relative, resolve, sep } from 'node:path'
+import { join } from 'node:path'
 import type { ComposeModel, ComposeResource } from '../../../adapters/compose/model.ts'
+import { composeFileNames } from '../../../adapters/compose/reads.ts'
 import { META_FILE } from '../folders.ts'
 import { builtNames } from './build-keys.ts'
-import { type Located, locate, type PolicyFolder } from './inside.ts'
+import { locate, OUTSIDE, type PolicyFolder, type RealFolder, realFolder } from './inside.ts'
 import { containerNamesOf, type Owners } from './owners.ts'
-import type { RawRead } from './raw-pass.ts'
+import { overrideFileNames, type RawRead } from './raw-pass.ts'
 import { type Refusal, refuseAll } from './refusal.ts'
 import { configKeys, networkKeys, secretKeys, volumeKeys } from './resource-keys.ts'
 import { below, keys, type Look, refuse, type UsedPath } from './rules.ts'
@@ -38,7 +38,7 @@ export async function refuseModel(model: ComposeModel, context: ModelContext): P
   for (const part of ['networks', 'volumes'] as const)
     for (const [name, one] of Object.entries(model[part]))
       refuseForeignResource(part, one, below(below(look, part), name), context)
-  await refusePaths(look, context)
+  await refusePaths(look, await realFolder(context.folder), context.reads)
   refuseAll(look.refusals)
 }
 
@@ -60,10 +60,10 @@ function refuseForeignResource(
   const name = resource?.name ?? `${project}_${look.key.slice(part.length + 1)}`
   const owner = part === 'networks' ? owners.network(name) : owners.volume(name)
   if (owner === project) return
-  if (resource?.external) return refuse(below(look, 'external'), `is not allowed: it is none of this deployment’s ${part}`)
-  if (owner !== undefined) return refuse(below(look, 'name'), 'is taken outside this deployment: choose another')
-  if (isOwnName(name, project)) return
-  refuse(below(look, 'name'), `has to begin with "${project}_": names of others are not allowed`)
+  if (resource?.external) refuse(below(look, 'external'), `is not allowed: it is none of this deployment’s ${part}`)
+  else if (owner !== undefined) refuse(below(look, 'name'), 'is taken outside this deployment: choose another')
+  else if (!isOwnName(name, project))
+    refuse(below(look, 'name'), `has to begin with "${project}_": names of others are not allowed`)
 }
 
 const isOwnName = (name: string, project: string): boolean =>
@@ -74,7 +74,8 @@ function refuseForeignContainer(service: string, look: Look, { owners }: ModelCo
     const owner = owners.container(name)
     return owner !== undefined && owner !== look.model.project
   })
-  if (foreign) refuse({ ...look, service, key: 'container_name' }, 'is taken outside this deployment: choose another name')
+  if (foreign)
+    refuse({ ...look, service, key: 'container_name' }, 'is taken outside this deployment: choose another name')
 }
 
 /** An image is known to the whole machine by its name: who may build "postgres" decides what others run. */
@@ -94,20 +95,19 @@ function refuseForeignImage(service: string, look: Look, { owners }: ModelContex
 }
 
 /** Follows every path of the model, and looks whether containers can write where paths are followed later. */
-async function refusePaths(look: Look, { folder, reads }: ModelContext): Promise<void> {
-  const root = folder.exists ? await realpath(folder.path) : resolve(folder.path)
+async function refusePaths(look: Look, folder: RealFolder, reads: readonly RawRead[]): Promise<void> {
   const located = await Promise.all(look.paths.map(one => locate(folder, one.path, one.expects)))
   const places: { use: UsedPath; real: string }[] = []
   for (const [index, use] of look.paths.entries()) {
-    const place = located[index] as Located
-    if (place.refused === undefined) places.push({ use, real: place.real })
-    else look.refusals.push(refusalAt(use, place.refused))
+    const place = located[index]
+    if (place?.real !== undefined) places.push({ use, real: place.real })
+    else look.refusals.push(refusalAt(use, place?.refused ?? OUTSIDE))
   }
   const writable = places.filter(({ use }) => use.writable)
-  const steering = [...reads.filter(one => one.steers).map(one => one.real), ...steeringFiles.map(file => join(root, file))]
+  const steering = [...reads.filter(one => one.steers).map(one => one.real), ...steeringFiles(folder.root)]
   for (const { use, real } of writable)
-    if (steering.some(file => isReachedBy(file, [real])) || isSteering(root, real)) look.refusals.push(refusalAt(use, STEERED))
-  const written = [...writable.map(({ real }) => real), ...(folder.written ?? [])]
+    if (steering.some(file => isReachedBy(file, [real]))) look.refusals.push(refusalAt(use, STEERED))
+  const written = [...writable.map(({ real }) => real), ...folder.written]
   for (const { use, real } of [...places, ...reads.map(one => ({ use: one, real: one.real }))])
     if (isBelowAny(real, written)) look.refusals.push(refusalAt(use, BELOW_WRITABLE))
 }
@@ -118,10 +118,6 @@ const refusalAt = ({ service, key }: Pick<UsedPath, 'service' | 'key'>, message:
   message,
 })
 
-/** What decides about the deployment, in its folder: Compose’s files, variables, and what we keep. */
-const steeringFiles = ['.env', META_FILE, 'compose.yaml']
-
-const isSteering = (root: string, real: string): boolean => {
-  const name = relative(root, real)
-  return !name.includes(sep) && /^(?:docker-)?compose(?:\.override)?\.ya?ml$/i.test(name)
-}
+/** What decides about the deployment in its folder, there or not: Compose’s files, the variables, and what we keep. */
+const steeringFiles = (root: string): string[] =>
+  ['.env', META_FILE, ...composeFileNames, ...overrideFileNames].map(name => join(root, name))

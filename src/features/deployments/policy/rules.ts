@@ -52,7 +52,7 @@ export const keys =
       if (key.startsWith('x-')) continue
       const rule = Object.hasOwn(table, key) ? table[key] : undefined
       if (rule) rule(one, below(look, key))
-      else if (!isAbsent(one)) refuse(below(look, key), UNKNOWN_KEY)
+      else if (!isEmpty(one)) refuse(below(look, key), UNKNOWN_KEY)
     }
   }
 
@@ -124,10 +124,11 @@ const at = (look: Look, index: number): Look => ({ ...look, key: `${look.key}[${
 export const UNKNOWN_KEY = 'is not known to be harmless, and so not allowed'
 export const UNKNOWN_FORM = 'has a form that is not known, and so is not allowed'
 
-export function isAbsent(value: unknown): boolean {
-  if (value === undefined || value === null || value === false || value === '' || value === 0) return true
-  if (Array.isArray(value)) return value.length === 0
-  return isMapping(value) && Object.keys(value).length === 0
+export const isAbsent = (value: unknown): boolean => value === false || value === '' || value === 0 || isEmpty(value)
+
+function isEmpty(value: unknown): boolean {
+  if (value === undefined || value === null) return true
+  return typeof value === 'object' && Object.keys(value).length === 0
 }
 
 export const isMapping = (value: unknown): value is Record<string, unknown> =>

@@ -1,7 +1,23 @@
 // Every key of a service in the Compose Specification, and what it may be. A key that is not here is refused.
 
 import { build } from './build-keys.ts'
-import { any, both, each, isMapping, keys, labels, never, only, ownService, path, type Rule, refuse, sharedWith, type Table, uses } from './rules.ts'
+import {
+  any,
+  both,
+  each,
+  isMapping,
+  keys,
+  labels,
+  never,
+  only,
+  ownService,
+  path,
+  type Rule,
+  refuse,
+  sharedWith,
+  type Table,
+  uses,
+} from './rules.ts'
 
 const OTHERS_NAMESPACE = 'it opens the namespace of the machine or of another container'
 const REALTIME = 'it takes processor time away from everything else on the machine'
@@ -9,9 +25,21 @@ const REALTIME = 'it takes processor time away from everything else on the machi
 /** `ulimits`: all but those that raise priority over others. */
 const ulimits: Rule = keys(
   Object.fromEntries(
-    ['as', 'core', 'cpu', 'data', 'fsize', 'locks', 'memlock', 'msgqueue', 'nofile', 'nproc', 'rss', 'sigpending', 'stack'].map(
-      name => [name, any],
-    ),
+    [
+      'as',
+      'core',
+      'cpu',
+      'data',
+      'fsize',
+      'locks',
+      'memlock',
+      'msgqueue',
+      'nofile',
+      'nproc',
+      'rss',
+      'sigpending',
+      'stack',
+    ].map(name => [name, any]),
   ),
 )
 
@@ -77,9 +105,18 @@ const logging: Rule = keys({
   driver: only(['json-file', 'local', 'none'], 'logs must stay with the engine; use json-file, local or none'),
   options: keys(
     Object.fromEntries(
-      ['compress', 'env', 'env-regex', 'labels', 'labels-regex', 'max-buffer-size', 'max-file', 'max-size', 'mode', 'tag'].map(
-        name => [name, any],
-      ),
+      [
+        'compress',
+        'env',
+        'env-regex',
+        'labels',
+        'labels-regex',
+        'max-buffer-size',
+        'max-file',
+        'max-size',
+        'mode',
+        'tag',
+      ].map(name => [name, any]),
     ),
   ),
 })
@@ -114,6 +151,7 @@ export const serviceKeys: Table = {
   profiles: any,
   depends_on: any,
   deploy,
+  logging,
   develop: keys({
     watch: each(
       keys({
@@ -138,7 +176,9 @@ export const serviceKeys: Table = {
   annotations: never('some runtimes take orders to the machine from them'),
 
   // Network. Ports of the machine may be published: a deployment is there to be reached.
-  ports: each(keys({ name: any, mode: any, host_ip: any, target: any, published: any, protocol: any, app_protocol: any })),
+  ports: each(
+    keys({ name: any, mode: any, host_ip: any, target: any, published: any, protocol: any, app_protocol: any }),
+  ),
   expose: any,
   networks: each(
     keys({
@@ -177,7 +217,10 @@ export const serviceKeys: Table = {
   cap_add: never('it gives the container more rights on the machine'),
   cap_drop: any,
   security_opt: each(
-    only(['no-new-privileges', 'no-new-privileges:true', 'no-new-privileges=true'], 'it loosens what confines the container'),
+    only(
+      ['no-new-privileges', 'no-new-privileges:true', 'no-new-privileges=true'],
+      'it loosens what confines the container',
+    ),
   ),
   sysctls: never('it sets kernel parameters'),
   pid: sharedWith([], OTHERS_NAMESPACE),
