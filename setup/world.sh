@@ -16,7 +16,7 @@ set -eu
 ROOT=$(cd "$(dirname "$0")/.." && pwd -P)
 . "$ROOT/setup/lib.sh"
 
-PACKAGES="busybox-static iproute2" # what the tests use of Debian
+PACKAGES="busybox-static iproute2 docker-registry" # what the tests use of Debian
 IMAGE=fairlead-test/busybox:1
 
 main() {
@@ -56,6 +56,7 @@ need_tools() {
     say "a static busybox is missing. As root, once: sh $ROOT/setup/install.sh busybox-static"
     return 1
   fi
+  have docker-registry || { say "docker-registry is missing. As root, once: sh $ROOT/setup/install.sh docker-registry"; return 1; }
   need_compose
 }
 
@@ -103,6 +104,11 @@ beside_others() {
   if [ -z "$found" ]; then import_image; fi
   status=0
   "$@" || status=$?
+  # What every standard test world shares (src/testing/agent.ts).
+  docker rm -f fairlead-test-idle >/dev/null 2>&1 || true
+  docker volume rm fairlead-test-volume >/dev/null 2>&1 || true
+  docker network rm fairlead-test-network >/dev/null 2>&1 || true
+  docker rmi fairlead-test/spare:1 >/dev/null 2>&1 || true
   if [ -z "$found" ]; then docker rmi "$IMAGE" >/dev/null || true; fi
   exit "$status"
 }

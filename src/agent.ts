@@ -10,10 +10,11 @@ import { composeKinds } from './adapters/compose/steps.ts'
 import { dockerHost, engineAddress, parseAddress } from './adapters/container-engine/address.ts'
 import { openEngine } from './adapters/container-engine/engine.ts'
 import { mirrorEngine } from './adapters/container-engine/mirror.ts'
-import { pullImage, removeVolume } from './adapters/container-engine/steps.ts'
+import { engineKinds } from './adapters/container-engine/steps.ts'
 import { openFiles } from './adapters/files/index.ts'
 import { fileKinds } from './adapters/files/steps.ts'
 import { watchHost } from './adapters/host/index.ts'
+import { registryLogin } from './adapters/registry/index.ts'
 import type { LoadedConfig } from './config.ts'
 import { Door } from './core/door.ts'
 import { EventBus } from './core/event.ts'
@@ -23,14 +24,20 @@ import type { World } from './core/step.ts'
 import { apiKeyReader, apiKeys } from './features/apikeys/index.ts'
 import { auditCleanupStep, auditReader, removeBefore } from './features/audit/index.ts'
 import { authReader, Identity } from './features/auth/index.ts'
+import { containerReader } from './features/containers/index.ts'
+import { credentialReader, registryAuthOf, sealedCredentials } from './features/credentials/index.ts'
 import { ContainerStats, DeploymentFolders, DeploymentLogs, deploymentReader } from './features/deployments/index.ts'
+import { imageReader } from './features/images/index.ts'
 import { operations as allOperations } from './features/index.ts'
 import { cancelJob, jobReader } from './features/jobs/index.ts'
+import { networkReader } from './features/networks/index.ts'
 import { planDiscardStep, planReader } from './features/plans/index.ts'
+import { registries, registriesUsing, registryReader } from './features/registries/index.ts'
 import { Configuration, settingsReader, writeConfiguration } from './features/settings/index.ts'
 import { type SystemParts, systemReader, watchHealth } from './features/system/index.ts'
 import { refreshTemplates, TemplateLibrary, templateReader } from './features/templates/index.ts'
 import { assignments, userReader, users } from './features/users/index.ts'
+import { volumeReader } from './features/volumes/index.ts'
 import { docsPage, serveDocs } from './http/docs.ts'
 import { openApiOf } from './http/openapi.ts'
 import { httpServer } from './http/server.ts'
@@ -136,6 +143,9 @@ async function wire(options: AgentOptions, opened: Opened): Promise<Agent> {
     local: () => openFiles(config.templates_path),
   })
 
+  const credentials = sealedCredentials(vault)
+  const credentialParts = { db, table: credentials, usedBy: [registriesUsing(db)], login: registryLogin }
+
   const operations = [...allOperations, ...(extra?.operations ?? [])]
   checkOperations(operations)
   const openapi = lazily(() => openApiOf(operations, version))
@@ -163,6 +173,12 @@ async function wire(options: AgentOptions, opened: Opened): Promise<Agent> {
         },
         viewer,
       ),
+    containers: viewer => containerReader({ engine, mirror, folders }, viewer),
+    images: viewer => imageReader({ mirror, folders }, viewer),
+    volumes: viewer => volumeReader({ mirror, folders }, viewer),
+    networks: viewer => networkReader({ mirror, folders }, viewer),
+    credentials: viewer => credentialReader(credentialParts, viewer),
+    registries: viewer => registryReader(db, credentialReader(credentialParts, viewer), viewer),
     system: viewer => systemReader(system, viewer),
     templates: () => templateReader(templates),
   }
@@ -187,9 +203,10 @@ async function wire(options: AgentOptions, opened: Opened): Promise<Agent> {
     files,
     deploying,
     templates,
+    registryAuth: registryAuthOf(db, credentials),
     jobs: { cancel: (id, reason) => door.cancel(id, reason) },
   }
-  const tables = [users, assignments, apiKeys, ...(extra?.tables ?? [])] as unknown as AnyTable[]
+  const tables = [users, assignments, apiKeys, credentials, registries, ...(extra?.tables ?? [])] as unknown as AnyTable[]
   const kinds = [
     ...recordKinds(tables, db),
     auditCleanupStep,
@@ -198,8 +215,7 @@ async function wire(options: AgentOptions, opened: Opened): Promise<Agent> {
     writeConfiguration,
     ...composeKinds,
     ...fileKinds,
-    pullImage,
-    removeVolume,
+    ...engineKinds,
     refreshTemplates,
     ...(extra?.kinds ?? []),
   ]

@@ -291,7 +291,9 @@ test('a secret is in no plan and in no byte of the store, and what was sealed is
   assert.equal((await agent.probe.files()).sealed, canary)
   await agent.stop('keep')
   const data = join(agent.folder, 'data')
-  for (const name of (await readdir(data)).filter(file => file.startsWith('fairlead.db'))) {
+  const files = (await readdir(data)).filter(file => file.startsWith('fairlead.db'))
+  assert.ok(files.includes('fairlead.db'))
+  for (const name of files) {
     const bytes = await readFile(join(data, name), 'latin1')
     assert.ok(!bytes.includes(canary), `${name} holds the secret`)
     for (const text of sealed) assert.ok(!bytes.includes(text), `${name} still holds what was sealed`)

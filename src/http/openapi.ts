@@ -9,7 +9,7 @@ export type OpenApi = Record<string, unknown>
 
 export function openApiOf(operations: readonly Operation[], version: string): OpenApi {
   const paths: Record<string, Record<string, unknown>> = {}
-  for (const operation of operations) {
+  for (const operation of operations.toSorted((a, b) => (readingOrder(a) < readingOrder(b) ? -1 : 1))) {
     const path = operation.http.path.replace(/:(\w+)/g, '{$1}')
     paths[path] ??= {}
     const methods = [operation.http.method, ...(operation.http.also ?? [])]
@@ -42,6 +42,9 @@ export function openApiOf(operations: readonly Operation[], version: string): Op
     },
   }
 }
+
+/** By path, and within it as one comes to it: look, make, change, remove. */
+const readingOrder = ({ http }: Operation): string => `${http.path} ${'GET POST PUT PATCH DELETE'.indexOf(http.method) + 10}`
 
 const ErrorSchema = Type.Object({
   error: Type.String(),

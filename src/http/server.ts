@@ -12,7 +12,7 @@ import Fastify, {
 import { etagOf } from '../core/canonical.ts'
 import type { Answer, Call, Door } from '../core/door.ts'
 import { Failure, fail } from '../core/failure.ts'
-import { isMutation, type Method, type Operation, type RawInput, Streamed } from '../core/operation.ts'
+import { isMutation, type Operation, type RawInput, Streamed } from '../core/operation.ts'
 import { type Actor, system } from '../core/permission.ts'
 import { renderFailure, toFailure } from './errors.ts'
 import { allowOrigin, type CorsSettings, hardenedHeaders } from './headers.ts'
@@ -44,7 +44,6 @@ interface Carrying {
 
 /** What is in flight when the agent is stopped may take so long. */
 const IN_FLIGHT_MS = 10_000
-const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
 export function httpServer(parts: HttpParts): FastifyInstance {
   const { door, operations, settings, log } = parts
@@ -59,7 +58,8 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     routerOptions: { maxParamLength: 512, ignoreTrailingSlash: false },
     return503OnClosing: false,
     forceCloseConnections: 'idle',
-    frameworkErrors: (error, request, reply) => renderFailure(toFailure(error), request, reply as FastifyReply),
+    frameworkErrors: (error, request, reply) =>
+      renderFailure(toFailure(error), request, (reply as FastifyReply).headers(harden)),
     ...(settings.tls ? { https: settings.tls } : {}),
   }) as unknown as FastifyInstance
   const harden = hardenedHeaders(settings.tls !== undefined)
@@ -73,10 +73,13 @@ export function httpServer(parts: HttpParts): FastifyInstance {
       done(new Failure('INVALID_JSON', `The body is not valid JSON: ${jsonFault(error)}.`) as unknown as Error)
     }
   })
+  const known = new KnownPaths(operations)
   app.addHook('onRequest', (request, reply, next) => {
     reply.headers(harden).header('x-request-id', request.id)
-    const { cors } = settings
-    if (request.headers.origin === undefined || !allowOrigin(cors(), request, reply)) next()
+    if (allowOrigin(settings.cors(), request, reply)) return
+    // Before the body is looked at, whatever it is.
+    if (request.is404) refuseRoute(known, request, reply)
+    else next()
   })
   app.addHook('onResponse', (request, reply, next) => {
     const { actor, call } = request as Carrying
@@ -95,26 +98,15 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     next()
   })
   app.setErrorHandler((error, request, reply) => renderFailure(toFailure(error), request, reply))
-  app.setNotFoundHandler((request, reply) => {
-    const failure = new Failure(
-      'NOT_FOUND',
-      `There is nothing at ${pathOf(request.url)}. The operations are listed at /api/openapi.json.`,
-    )
-    renderFailure(failure, request, reply)
-  })
-
   const authenticate = async (request: FastifyRequest) => {
     const actor = await actorOf(parts, request.headers.authorization)
     Object.assign(request, { actor })
   }
-  const known = new Map<string, Set<string>>()
   for (const operation of operations) {
     const { method, path, also = [] } = operation.http
-    const methods = [method, ...also]
-    known.set(path, new Set([...(known.get(path) ?? []), ...methods]))
     const open = operation.permission === 'public' || operation.kind === 'follow'
     const handler = handlerOf(operation, door)
-    const route = { method: methods, url: path, handler, ...(open ? {} : { onRequest: authenticate }) }
+    const route = { method: [method, ...also], url: path, handler, ...(open ? {} : { onRequest: authenticate }) }
     if (!operation.http.upload) app.route(route)
     else
       void app.register(async raw => {
@@ -122,31 +114,6 @@ export function httpServer(parts: HttpParts): FastifyInstance {
         raw.addContentTypeParser('*', (_request, payload, done) => done(null, payload))
         raw.route({ ...route, bodyLimit: Number.MAX_SAFE_INTEGER })
       })
-  }
-  for (const [path, methods] of known) {
-    const allow = [...methods, ...(methods.has('GET') ? ['HEAD'] : [])].join(', ')
-    const others = [
-      ...METHODS.filter(method => !methods.has(method)),
-      'OPTIONS',
-      ...(methods.has('GET') ? [] : ['HEAD']),
-    ]
-    app.route({
-      method: others,
-      url: path,
-      // Before the body is looked at, whatever it is.
-      onRequest: (request, reply) => {
-        reply.header('allow', allow)
-        renderFailure(
-          new Failure(
-            'METHOD_NOT_ALLOWED',
-            `${request.method} is not possible on ${pathOf(request.url)}; ${allow} is.`,
-          ),
-          request,
-          reply,
-        )
-      },
-      handler: () => {},
-    })
   }
   const endFollows = answerWebsockets(app.server as Server, parts, (path, socket) => clientIp(settings.trustProxy, path, socket))
   app.addHook('preClose', done => {
@@ -167,7 +134,19 @@ export async function actorOf(
   return token === undefined ? fail('UNAUTHENTICATED', 'Authorization header required') : parts.identify(token)
 }
 
-export const pathOf = (url: string): string => url.split('?', 1)[0] as string
+/** What no route takes: an unknown path, or a known one with another method. */
+function refuseRoute(known: KnownPaths, request: FastifyRequest, reply: FastifyReply): void {
+  const path = pathOf(request.url)
+  const methods = known.methodsOf(path)
+  if (methods === undefined) {
+    const sentence = `There is nothing at ${path}. The operations are listed at /api/openapi.json.`
+    return renderFailure(new Failure('NOT_FOUND', sentence), request, reply)
+  }
+  const allow = methods.join(', ')
+  reply.header('allow', allow)
+  const sentence = `${request.method} is not possible on ${path}; ${allow} is.`
+  renderFailure(new Failure('METHOD_NOT_ALLOWED', sentence), request, reply)
+}
 
 function handlerOf(operation: Operation, door: Door) {
   if (operation.kind === 'follow') {

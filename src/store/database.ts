@@ -81,9 +81,9 @@ export class Database {
   /** All of it or nothing of it. Inside another transaction it is part of that one. */
   transaction<T>(work: () => T): T {
     if (this.#depth > 0) return work()
-    this.#db.exec('BEGIN IMMEDIATE')
     this.#depth++
     try {
+      this.#writing(() => this.#db.exec('BEGIN IMMEDIATE'))
       const result = work()
       this.#writing(() => this.#db.exec('COMMIT'))
       this.#fault = null

@@ -43,6 +43,26 @@ export const migrations: readonly Migration[] = [
   ) STRICT;
   CREATE INDEX api_keys_by_user ON api_keys (user_id);
 
+  CREATE TABLE credentials (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE COLLATE NOCASE,
+    type TEXT NOT NULL,
+    credentials TEXT NOT NULL,
+    shared_with TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE registries (
+    slug TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    url TEXT NOT NULL,
+    type TEXT NOT NULL,
+    insecure INTEGER NOT NULL,
+    credential_id TEXT REFERENCES credentials (id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX registries_by_credential ON registries (credential_id);
+
   CREATE TABLE runs (
     id TEXT PRIMARY KEY,
     operation TEXT NOT NULL,

@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { LightMyRequestResponse } from 'fastify'
 import pino from 'pino'
+import { engineAddress } from '../adapters/container-engine/address.ts'
+import { openEngine } from '../adapters/container-engine/engine.ts'
 import { type Agent, type AgentOptions, openAgent } from '../agent.ts'
 import { loadConfig } from '../config.ts'
 import { system } from '../core/permission.ts'
@@ -43,17 +45,21 @@ export interface TestAgent extends Agent {
 export const PASSWORD = 'correct horse battery'
 export const A_PLAN = '00000000-0000-4000-8000-000000000001'
 export const A_JOB = '00000000-0000-4000-8000-000000000002'
+export const A_CREDENTIAL = 'test-credential'
+export const A_SPARE_CREDENTIAL = 'test-spare-credential'
 export const API_KEY = 'fl_0123456789012345678901234567890123456789'
 
 /**
  * The standard test world: alice (1, admin), bob (2, operator, level write on shop), vera (3, viewer, level read on shop),
- * nina (4, operator without a deployment); deployments blog and shop; API key 1 of alice; one available plan; one job.
+ * nina (4, operator without a deployment); deployments blog and shop; API key 1 of alice; one available plan; one job;
+ * two credentials, of which the registry `local` uses one; on the engine a container, an image, a volume and a network.
  */
 export async function testAgent(options: TestAgentOptions = {}): Promise<TestAgent> {
   const folder = options.folder ?? (await mkdtemp(join(tmpdir(), 'fairlead-test-')))
   const file = join(folder, 'config.yml')
   if (!options.folder) await writeWorldFiles(folder, file, options)
   const loaded = await loadConfig({ file, env: {}, cwd: folder })
+  if (!options.empty) await fillEngine(loaded.config.engine.socket)
   const log = pino({ level: 'trace' }, options.log ?? { write: () => {} })
   const agent = await openAgent({
     loaded,
@@ -123,6 +129,13 @@ async function fillWorld(test: TestAgent): Promise<void> {
   await ok(test.request('POST /api/apikeys', { as: 'alice', body: { name: 'first', role: 'admin' } }))
   await ok(test.request('PUT /api/users/3', { query: { plan: 'true' }, body: { email: 'vera@example.org' } }))
   test.db.run('UPDATE plans SET id = ?', A_PLAN)
+  for (const id of [A_CREDENTIAL, A_SPARE_CREDENTIAL]) {
+    const credentials = { username: 'deployer', password: PASSWORD }
+    await ok(test.request('POST /api/credentials', { body: { name: id, type: 'registry', credentials } }))
+    test.db.run('UPDATE credentials SET id = name')
+  }
+  const local = { slug: 'local', name: 'Local', url: '127.0.0.1:5000', credential_id: A_CREDENTIAL }
+  await ok(test.request('POST /api/registries', { body: local }))
   const job = test.door.runs
   job.insert(
     {
@@ -139,6 +152,29 @@ async function fillWorld(test: TestAgent): Promise<void> {
     },
     'running',
   )
+}
+
+/**
+ * What the examples name on the engine. It is shared by all agents of a test run, so it is made when it is missing and
+ * never taken away. Without an engine there is nothing to make.
+ */
+async function fillEngine(socket: string): Promise<void> {
+  const engine = openEngine(engineAddress(socket, process.env))
+  const limit = { deadlineMs: 5000 }
+  const image = 'fairlead-test/busybox:1'
+  try {
+    await engine.ping(limit)
+  } catch {
+    engine.close()
+    return
+  }
+  await Promise.allSettled([
+    engine.containers.create('fairlead-test-idle', { Image: image, Cmd: ['sleep', '3600'], StopTimeout: 1 }, limit),
+    engine.images.tag(image, 'fairlead-test/spare:1', limit),
+    engine.volumes.create({ name: 'fairlead-test-volume' }, limit),
+    engine.networks.create({ name: 'fairlead-test-network' }, limit),
+  ])
+  engine.close()
 }
 
 async function ok(answer: Promise<LightMyRequestResponse>): Promise<void> {

@@ -36,6 +36,15 @@ export class Client {
     return { code, stdout: stdout.text, stderr: stderr.text }
   }
 
+  /** Runs it in front of another program; the exit code is the first that is not 0. */
+  async piped(args: readonly string[], into: string): Promise<Ended> {
+    const line = [process.execPath, MAIN, ...args].map(quoted).join(' ')
+    const child = spawn('bash', ['-o', 'pipefail', '-c', `${line} | ${into}`], { env: this.#env({}) })
+    const [stdout, stderr] = [gather(child.stdout), gather(child.stderr)]
+    const code = await ended(child)
+    return { code, stdout: stdout.text, stderr: stderr.text }
+  }
+
   /** Runs it and expects success. */
   async ok(args: readonly string[], how: How = {}): Promise<Ended> {
     const result = await this.run(args, how)

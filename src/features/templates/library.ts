@@ -88,13 +88,13 @@ async function readFolder(
   const { files, entries } = found
   if (entries.length > MAX_FOLDERS)
     errors.push({ path: '.', error: `Only the first ${MAX_FOLDERS} of ${entries.length} folders are read.` })
-  const read = await Promise.all(
-    entries.slice(0, MAX_FOLDERS).map(entry => attempt(entry.name, () => readTemplate(files, source, entry))),
-  )
-  return {
-    templates: read.filter(template => template !== undefined),
-    errors: errors.sort((a, b) => (a.path < b.path ? -1 : 1)),
+  const templates: Template[] = []
+  // One after the other: parsing them all at once would keep everybody else waiting.
+  for (const entry of entries.slice(0, MAX_FOLDERS)) {
+    const template = await attempt(entry.name, () => readTemplate(files, source, entry))
+    if (template) templates.push(template)
   }
+  return { templates, errors }
 }
 
 async function readTemplate(files: FilesReader, source: Template['source'], entry: FileEntry): Promise<Template> {

@@ -44,7 +44,8 @@ export function templateOf(
   const file = validate(TemplateFile, yamlOf(TEMPLATE_FILE, templateText), TEMPLATE_FILE)
   const variables = (file.variables ?? []).map(variableOf)
   requireSound(variables)
-  requireCompose(composeText, new Set(variables.map(({ key }) => key)))
+  // Those that ship with the agent are tested; what a person writes is looked at when it is read.
+  if (source === 'local') requireCompose(composeText, variables)
   return {
     id,
     source,
@@ -79,11 +80,12 @@ function requireSound(variables: readonly Variable[]): void {
   }
 }
 
-function requireCompose(text: string, declared: ReadonlySet<string>): void {
+export function requireCompose(text: string, variables: readonly Variable[]): void {
   const compose = yamlOf(COMPOSE_FILE, text)
   const services = isMap(compose) ? compose.services : undefined
   if (!isMap(services) || Object.keys(services).length === 0)
     fail('VALIDATION_FAILED', `${COMPOSE_FILE} is not valid: it has no services.`)
+  const declared = new Set(variables.map(({ key }) => key))
   const unknown = [...neededVariables(compose)].find(name => !declared.has(name))
   if (unknown)
     fail('VALIDATION_FAILED', `${COMPOSE_FILE} refers to \${${unknown}}, which is not a variable of ${TEMPLATE_FILE}.`)

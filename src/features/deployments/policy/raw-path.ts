@@ -4,7 +4,9 @@ import { isAbsolute, resolve } from 'node:path'
 import { OUTSIDE } from './inside.ts'
 import { plainVariable } from './raw-env.ts'
 
-export type RawPath = { readonly refused: string } | { readonly refused?: undefined; readonly path: string }
+export type RawPath =
+  | { readonly refused: string; readonly path?: undefined }
+  | { readonly refused?: undefined; readonly path: string }
 
 /** `envText` undefined: variables cannot be told here at all, because a file inside another has further sources. */
 export function rawPath(text: string, base: string, envText: string | null | undefined): RawPath {
