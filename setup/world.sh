@@ -16,7 +16,7 @@ set -eu
 ROOT=$(cd "$(dirname "$0")/.." && pwd -P)
 . "$ROOT/setup/lib.sh"
 
-PACKAGES="busybox-static iproute2 docker-registry" # what the tests use of Debian
+PACKAGES="busybox-static iproute2 docker-registry mariadb-client-core mariadb-server-core nginx-light postgresql redis-tools" # what the tests use of Debian
 IMAGE=fairlead-test/busybox:1
 
 main() {

@@ -26,7 +26,13 @@ import { auditCleanupStep, auditReader, removeBefore } from './features/audit/in
 import { authReader, Identity } from './features/auth/index.ts'
 import { containerReader } from './features/containers/index.ts'
 import { credentialReader, registryAuthOf, sealedCredentials } from './features/credentials/index.ts'
-import { ContainerStats, DeploymentFolders, DeploymentLogs, deploymentReader } from './features/deployments/index.ts'
+import {
+  ContainerStats,
+  DeploymentFolders,
+  DeploymentLogs,
+  deploymentReader,
+  trusted,
+} from './features/deployments/index.ts'
 import { imageReader } from './features/images/index.ts'
 import { operations as allOperations } from './features/index.ts'
 import { cancelJob, jobReader } from './features/jobs/index.ts'
@@ -162,6 +168,7 @@ async function wire(options: AgentOptions, opened: Opened): Promise<Agent> {
     deployments: viewer =>
       deploymentReader(
         {
+          db,
           folders,
           compose,
           mirror,
@@ -206,7 +213,15 @@ async function wire(options: AgentOptions, opened: Opened): Promise<Agent> {
     registryAuth: registryAuthOf(db, credentials),
     jobs: { cancel: (id, reason) => door.cancel(id, reason) },
   }
-  const tables = [users, assignments, apiKeys, credentials, registries, ...(extra?.tables ?? [])] as unknown as AnyTable[]
+  const tables = [
+    users,
+    assignments,
+    apiKeys,
+    trusted,
+    credentials,
+    registries,
+    ...(extra?.tables ?? []),
+  ] as unknown as AnyTable[]
   const kinds = [
     ...recordKinds(tables, db),
     auditCleanupStep,

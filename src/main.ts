@@ -28,6 +28,8 @@ async function main(): Promise<void> {
   const agent = await openAgent({ loaded, env: process.env, log: log.logger, startedAt })
   const address = await agent.app.listen({ host: config.api.host, port: config.api.port })
 
+  // Who reads the output may go away; the agent stays.
+  process.stdout.on('error', () => {})
   const [key] = config.auth.api_keys
   process.stdout.write(`Fairlead ${version} is ready at ${address}\n`)
   if (loaded.created && key) process.stdout.write(`API key (shown once, kept in ${loaded.file}): ${key}\n`)

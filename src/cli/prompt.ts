@@ -1,6 +1,6 @@
 // Questions on a terminal. What is typed for a secret is never shown.
 
-import type { ReadStream } from 'node:tty'
+import { isatty, type ReadStream } from 'node:tty'
 
 export interface Prompt {
   /** Standard input and standard error are terminals: somebody can be asked. */
@@ -9,17 +9,18 @@ export interface Prompt {
   askHidden(question: string): Promise<string>
 }
 
-export function openPrompt(stdin: ReadStream, stderr: NodeJS.WriteStream): Prompt {
+/** Standard input is opened by the first question, not before: a run that asks nothing leaves it alone. */
+export function openPrompt(stdio: { stdin: ReadStream; stderr: NodeJS.WriteStream }): Prompt {
   // What was typed ahead belongs to the next question.
   const typed = { ahead: '' }
   const asked = async (question: string, show: boolean) => {
-    stderr.write(question)
-    const line = await rawLine(stdin, typed, text => show && stderr.write(text))
-    stderr.write('\n')
+    stdio.stderr.write(question)
+    const line = await rawLine(stdio.stdin, typed, text => show && stdio.stderr.write(text))
+    stdio.stderr.write('\n')
     return line
   }
   return {
-    possible: Boolean(stdin.isTTY && stderr.isTTY),
+    possible: isatty(0) && isatty(2),
     ask: question => asked(question, true),
     askHidden: question => asked(question, false),
   }

@@ -1,10 +1,11 @@
 // A command from the server's document, from the typed words to the printed answer.
 
+import { nearMiss } from '../lib/near-miss.ts'
 import { type Arguments, has, parseArguments, textOf } from './arguments.ts'
 import { CommandCache } from './command-cache.ts'
 import type { Command } from './document.ts'
 import { ClientError, Refusal, UsageError } from './failure.ts'
-import { type Found, findCommand } from './find.ts'
+import { type Found, findCommand, LOCAL } from './find.ts'
 import { flagsOf, helpFlag, isMutation, profileFlag } from './flags.ts'
 import { type Input, inputOf } from './input.ts'
 import type { AnswerStyle } from './print/answer.ts'
@@ -31,7 +32,7 @@ interface Typed {
 
 export async function runCommand(world: World, typed: Typed): Promise<void> {
   const target = targetOf(world.profiles, world.env, typed.profile)
-  if (!target) throw new ClientError(NOT_LOGGED_IN)
+  if (!target) throw notLoggedIn(typed.words[0] ?? '')
   const session = new Session(target, world.profiles)
   const cache = new CommandCache(session, world.env)
   const { found, args, commands } = await resolved(cache, typed)
@@ -44,6 +45,7 @@ export async function runCommand(world: World, typed: Typed): Promise<void> {
     const { commandHelp } = await import('./help.ts')
     return commandHelp(world.screen, command)
   }
+  if (command.deprecated) world.warn(`${command.words.join(' ')} is deprecated and will go`)
   const running = new Running(world, session, command, args, answerStyle(typed, args, command, commands))
   const input = await inputOf(command, args, running.sources())
   const aside = cache.refreshAside()
@@ -101,10 +103,10 @@ class Running {
       return follow(this.#session, pathOf(stream ?? path, input), this.#world.screen, this.#json)
     }
     const ask = askOf(this.#command, input, this.#args)
+    if (kind !== 'download' && !upload && !(kind === 'query' && this.#json)) return this.#request(ask)
     const { download, passOn, withFile } = await import('./transfer.ts')
     if (kind === 'download') return download(this.#session, ask, textOf(this.#args, 'output'), this.#world.screen)
-    if (kind === 'query' && this.#json) return passOn(this.#session, ask)
-    return this.#request(upload ? withFile(ask, this.#file()) : ask)
+    return upload ? this.#request(withFile(ask, this.#file())) : passOn(this.#session, ask)
   }
 
   sources() {
@@ -139,7 +141,7 @@ class Running {
   async #wait(id: string, limitSeconds?: number): Promise<void> {
     const { waitForJob, jobFailure } = await import('./wait.ts')
     const { screen } = this.#world
-    const { job, text } = await waitForJob(this.#session, id, screen, limitSeconds)
+    const { job, text } = await waitForJob(this.#session, id, { screen, program: this.#style.program, limitSeconds })
     if (this.#json) screen.print(text)
     if (job.status !== 'completed') throw jobFailure(job)
     if (this.#json) return
@@ -156,6 +158,14 @@ class Running {
       throw new UsageError(`${this.#command.words.join(' ')} needs --file FILE (- for standard input).`)
     return file
   }
+}
+
+/** Without a server only the client's own commands are known; a slip in one of them is told. */
+function notLoggedIn(word: string): Error {
+  const meant = nearMiss(word, Object.keys(LOCAL))
+  return meant === undefined
+    ? new ClientError(NOT_LOGGED_IN)
+    : new UsageError(`There is no command "${word}". Did you mean: fairlead ${meant}`)
 }
 
 function answerStyle({ profile }: Typed, args: Arguments, command: Command, commands: Command[]): AnswerStyle {

@@ -19,12 +19,15 @@ export function targetOf(
   env: Record<string, string | undefined>,
   named?: string,
 ): Target | undefined {
+  const { FAIRLEAD_URL, FAIRLEAD_API_KEY } = env
+  if (named === undefined && FAIRLEAD_URL && FAIRLEAD_API_KEY)
+    return { url: addressOf(FAIRLEAD_URL), apiKey: FAIRLEAD_API_KEY }
   const name = named ?? profiles.current()
   const kept = profiles.read(name)
   if (named !== undefined && !kept) throw unknownProfile(named, profiles.names())
-  const url = named === undefined && env.FAIRLEAD_URL ? addressOf(env.FAIRLEAD_URL) : kept?.url
+  const url = named === undefined && FAIRLEAD_URL ? addressOf(FAIRLEAD_URL) : kept?.url
   if (url === undefined) return undefined
-  const apiKey = named === undefined && env.FAIRLEAD_API_KEY ? env.FAIRLEAD_API_KEY : undefined
+  const apiKey = named === undefined && FAIRLEAD_API_KEY ? FAIRLEAD_API_KEY : undefined
   // A stored key goes only to the server it was stored for.
   if (apiKey !== undefined || kept?.url !== url) return { url, ...(apiKey ? { apiKey } : {}) }
   return { url, profile: name, kept, ...(kept.api_key ? { apiKey: kept.api_key } : {}) }

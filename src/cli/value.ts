@@ -1,6 +1,5 @@
 // A text from the command line or from a file, made into the value its schema asks for.
 
-import { parseEnv } from 'node:util'
 import { UsageError } from './failure.ts'
 import { isNullable, mapValue, present, type Schema, shapeOf } from './schema.ts'
 
@@ -32,7 +31,10 @@ export function fromText(schema: Schema, text: string, name: string, env: Record
 export async function fromFile(schema: Schema, field: string, text: string, name: string): Promise<unknown> {
   const shape = shapeOf(schema)
   if (shape === 'text') return field.endsWith('_content') ? text : text.replace(/\r?\n$/, '')
-  if (shape === 'pairs') return Object.entries(parseEnv(text)).map(([key, value]) => ({ key, value }))
+  if (shape === 'pairs') {
+    const { parseEnv } = await import('node:util')
+    return Object.entries(parseEnv(text)).map(([key, value]) => ({ key, value }))
+  }
   const value = await structured(text, name)
   if (shape === 'list' && !Array.isArray(value)) return text.split(/\r?\n/).filter(line => line.trim() !== '')
   return value

@@ -20,17 +20,21 @@ export interface Job {
 const FIRST_PAUSE_MS = 150
 const LONGEST_PAUSE_MS = 2000
 
+export interface Waiting {
+  screen: Screen
+  /** `fairlead`, with the profile when one was named. */
+  program: string
+  limitSeconds?: number | undefined
+}
+
 /** The job when it has ended, and the text it came in. */
-export async function waitForJob(
-  session: Session,
-  id: string,
-  screen: Screen,
-  limitSeconds?: number,
-): Promise<{ job: Job; text: string }> {
+export async function waitForJob(session: Session, id: string, waiting: Waiting): Promise<{ job: Job; text: string }> {
+  const { screen, program, limitSeconds } = waiting
   const progress = screen.live ? new Progress(process.stderr, `job ${id}`) : undefined
-  const forget = onInterrupt(() =>
-    screen.note(`The job goes on. Look again with: fairlead jobs wait ${id}\nEnd it with: fairlead jobs cancel ${id}`),
-  )
+  const forget = onInterrupt(() => {
+    screen.note(`The job goes on. Look again with: ${program} jobs wait ${id}`)
+    screen.note(`End it with: ${program} jobs cancel ${id}`)
+  })
   const until = limitSeconds === undefined ? Number.POSITIVE_INFINITY : performance.now() + limitSeconds * 1000
   try {
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 1.5, LONGEST_PAUSE_MS)) {

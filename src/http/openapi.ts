@@ -44,7 +44,8 @@ export function openApiOf(operations: readonly Operation[], version: string): Op
 }
 
 /** By path, and within it as one comes to it: look, make, change, remove. */
-const readingOrder = ({ http }: Operation): string => `${http.path} ${'GET POST PUT PATCH DELETE'.indexOf(http.method) + 10}`
+const readingOrder = ({ http }: Operation): string =>
+  `${http.path} ${'GET POST PUT PATCH DELETE'.indexOf(http.method) + 10}`
 
 const ErrorSchema = Type.Object({
   error: Type.String(),
@@ -176,9 +177,22 @@ function responsesOf(operation: Operation): Record<string, object> {
     if (isMutation(operation) && status === 200)
       success[201] = json('Started as a job, with Prefer: respond-async', ref('Job'))
   }
+  if (isMutation(operation)) success[200] = { ...success[200], content: { ...contentOf(success[200]), ...stepLines } }
   if (operation.kind === 'query' && operation.http.method === 'GET') success[304] = { description: 'Not changed' }
   const errors = [...byStatus(codesOf(operation))].map(([code]) => [code, { $ref: `#/components/responses/${code}` }])
   return { ...success, ...Object.fromEntries(errors) }
+}
+
+const contentOf = (answer: object | undefined): object => (answer as { content?: object } | undefined)?.content ?? {}
+
+const stepLines = {
+  'application/x-ndjson': {
+    schema: {
+      type: 'string',
+      description:
+        'A line of JSON for each step as it happens; the last one is `{"type":"result","status":…,"body":…}`',
+    },
+  },
 }
 
 /** Every code an operation can answer: the mechanism's own, and what it declares. */

@@ -16,7 +16,8 @@ import { isMutation, type Operation, type RawInput, Streamed } from '../core/ope
 import { type Actor, system } from '../core/permission.ts'
 import { renderFailure, toFailure } from './errors.ts'
 import { allowOrigin, type CorsSettings, hardenedHeaders } from './headers.ts'
-import { answerWebsockets } from './websocket.ts'
+import { KnownPaths, pathOf } from './path.ts'
+import { answerWebsockets, isFollow } from './websocket.ts'
 
 export interface HttpSettings {
   maxBodyBytes: number
@@ -44,11 +45,14 @@ interface Carrying {
 
 /** What is in flight when the agent is stopped may take so long. */
 const IN_FLIGHT_MS = 10_000
+const NDJSON = /\bapplication\/x-ndjson\b/
 
 export function httpServer(parts: HttpParts): FastifyInstance {
   const { door, operations, settings, log } = parts
   let count = 0
   const boot = Date.now().toString(36)
+  // Any other request to upgrade (`h2c`, say) is answered as the plain request it also is.
+  const upgrading = { shouldUpgradeCallback: (request: IncomingMessage) => isFollow(operations, request) }
   const app = Fastify({
     loggerInstance: log,
     logController: new LogController({ disableRequestLogging: true }),
@@ -60,7 +64,7 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     forceCloseConnections: 'idle',
     frameworkErrors: (error, request, reply) =>
       renderFailure(toFailure(error), request, (reply as FastifyReply).headers(harden)),
-    ...(settings.tls ? { https: settings.tls } : {}),
+    ...(settings.tls ? { https: { ...settings.tls, ...upgrading } } : { http: upgrading }),
   }) as unknown as FastifyInstance
   const harden = hardenedHeaders(settings.tls !== undefined)
 
@@ -78,7 +82,7 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     reply.headers(harden).header('x-request-id', request.id)
     if (allowOrigin(settings.cors(), request, reply)) return
     // Before the body is looked at, whatever it is.
-    if (request.is404) refuseRoute(known, request, reply)
+    if (request.is404 || hasEmptyParameter(request)) refuseRoute(known, request, reply)
     else next()
   })
   app.addHook('onResponse', (request, reply, next) => {
@@ -115,7 +119,9 @@ export function httpServer(parts: HttpParts): FastifyInstance {
         raw.route({ ...route, bodyLimit: Number.MAX_SAFE_INTEGER })
       })
   }
-  const endFollows = answerWebsockets(app.server as Server, parts, (path, socket) => clientIp(settings.trustProxy, path, socket))
+  const endFollows = answerWebsockets(app.server as Server, parts, (path, socket) =>
+    clientIp(settings.trustProxy, path, socket),
+  )
   app.addHook('preClose', done => {
     endFollows()
     setTimeout(() => app.server.closeAllConnections(), IN_FLIGHT_MS).unref()
@@ -134,13 +140,20 @@ export async function actorOf(
   return token === undefined ? fail('UNAUTHENTICATED', 'Authorization header required') : parts.identify(token)
 }
 
+/** The router takes `/api/users/` for `/api/users/:id` with nothing in it. */
+function hasEmptyParameter({ params }: FastifyRequest): boolean {
+  for (const name in params as Record<string, string>) if ((params as Record<string, string>)[name] === '') return true
+  return false
+}
+
 /** What no route takes: an unknown path, or a known one with another method. */
 function refuseRoute(known: KnownPaths, request: FastifyRequest, reply: FastifyReply): void {
   const path = pathOf(request.url)
   const methods = known.methodsOf(path)
   if (methods === undefined) {
     const sentence = `There is nothing at ${path}. The operations are listed at /api/openapi.json.`
-    return renderFailure(new Failure('NOT_FOUND', sentence), request, reply)
+    renderFailure(new Failure('NOT_FOUND', sentence), request, reply)
+    return
   }
   const allow = methods.join(', ')
   reply.header('allow', allow)
@@ -165,6 +178,7 @@ function handlerOf(operation: Operation, door: Door) {
       const { mediaType, filename, chunks } = await door.download(operation, callOf(operation, request))
       if (filename) reply.header('content-disposition', `attachment; filename="${filename}"`)
       return reply
+        .header('cache-control', 'no-store')
         .type(mediaType)
         .send(chunks instanceof Readable ? chunks : Readable.from(chunks, { objectMode: false }))
     }
@@ -172,14 +186,12 @@ function handlerOf(operation: Operation, door: Door) {
   const cacheable = operation.kind === 'query' && operation.http.method === 'GET' && operation.permission !== 'public'
   return async (request: FastifyRequest, reply: FastifyReply) => {
     const call = callOf(operation, request)
-    const lines =
-      isMutation(operation) && /\bapplication\/x-ndjson\b/.test(request.headers.accept ?? '') && !call.plan
-        ? new Lines(reply)
-        : undefined
+    const streams = isMutation(operation) && !call.plan && !call.respondAsync
+    const lines = streams && NDJSON.test(request.headers.accept ?? '') ? new Lines(reply) : undefined
     if (lines) call.onEvent = event => lines.write(event)
     try {
       const answer = await door.answer(operation, call)
-      if (lines?.open) return lines.end(answer.status, answer.body)
+      if (lines) return lines.end(answer.status, answer.body)
       return send(request, reply, answer, cacheable)
     } catch (thrown) {
       if (!lines?.open) throw thrown
@@ -227,6 +239,7 @@ function send(request: FastifyRequest, reply: FastifyReply, answer: Answer, cach
   const { data } = answer.body as { data?: unknown }
   if (data instanceof Streamed)
     return reply
+      .header('cache-control', 'no-store')
       .type('application/json; charset=utf-8')
       .send(Readable.from(jsonParts(data, answer.body), { objectMode: false }))
   const text = JSON.stringify(answer.body)
@@ -260,7 +273,7 @@ async function* jsonParts(list: Streamed<unknown>, body: object): AsyncGenerator
   yield `${text}],${JSON.stringify(rest).slice(1)}`
 }
 
-/** Newline-delimited JSON: begun with the first event, so that a refusal before it is an ordinary answer. */
+/** Newline-delimited JSON: begun with the first line, so that a refusal before it is an ordinary answer. */
 class Lines {
   open = false
   readonly #reply: FastifyReply
@@ -269,22 +282,25 @@ class Lines {
     this.#reply = reply
   }
 
-  write(event: object): void {
-    if (!this.open) {
-      this.open = true
-      this.#reply.hijack()
-      this.#reply.raw.writeHead(200, {
-        ...this.#reply.getHeaders(),
-        'content-type': 'application/x-ndjson',
-        'cache-control': 'no-store',
-      } as Record<string, string>)
-    }
-    this.#reply.raw.write(`${JSON.stringify(event)}\n`)
+  write(line: object): void {
+    if (!this.open) this.#begin()
+    this.#reply.raw.write(`${JSON.stringify(line)}\n`)
   }
 
   end(status: number, body: object): FastifyReply {
-    this.#reply.raw.end(`${JSON.stringify({ type: 'result', status, body })}\n`)
+    this.write({ type: 'result', status, body })
+    this.#reply.raw.end()
     return this.#reply
+  }
+
+  #begin(): void {
+    this.open = true
+    this.#reply.hijack()
+    this.#reply.raw.writeHead(200, {
+      ...this.#reply.getHeaders(),
+      'content-type': 'application/x-ndjson',
+      'cache-control': 'no-store',
+    } as Record<string, string>)
   }
 }
 

@@ -4,9 +4,10 @@ import type { IncomingMessage, Server } from 'node:http'
 import { type RawData, type WebSocket, WebSocketServer } from 'ws'
 import type { Call } from '../core/door.ts'
 import type { Code, Failure } from '../core/failure.ts'
-import type { FollowOperation } from '../core/operation.ts'
+import type { FollowOperation, Operation } from '../core/operation.ts'
 import { type Actor, system } from '../core/permission.ts'
 import { toFailure } from './errors.ts'
+import { pathMatch, pathOf } from './path.ts'
 import { actorOf, type HttpParts } from './server.ts'
 
 const TOKEN_LIMIT_MS = 10_000
@@ -32,27 +33,24 @@ export function answerWebsockets(
   ipOf: (request: IncomingMessage, remote: string | undefined) => string | null,
 ): () => void {
   const sockets = new WebSocketServer({ noServer: true, maxPayload: 64 * 1024 })
-  const follows = parts.operations.filter(operation => operation.kind === 'follow')
   server.on('upgrade', (request, socket, head) => {
-    const url = new URL(request.url ?? '/', 'http://agent')
-    const found = follows.flatMap(operation => {
-      const params = pathMatch(operation.http.path, url.pathname)
-      return params ? [{ operation, params }] : []
-    })[0]
-    if (!found) {
-      socket.end('HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
-      return
-    }
+    const found = followAt(parts.operations, request)
+    if (!found) return void socket.destroy()
+    const url = request.url ?? ''
     sockets.handleUpgrade(request, socket, head, websocket => {
       const call = {
-        raw: { params: found.params, query: queryOf(url), body: undefined },
+        raw: {
+          params: found.params,
+          query: queryOf(new URLSearchParams(url.slice(pathOf(url).length))),
+          body: undefined,
+        },
         origin: {
           requestId: crypto.randomUUID(),
           clientIp: ipOf(request, request.socket.remoteAddress),
           userAgent: request.headers['user-agent'] ?? null,
         },
         method: 'GET',
-        path: url.pathname,
+        path: pathOf(url),
       }
       void serve(websocket, found.operation, call, request.headers.authorization, parts)
     })
@@ -63,6 +61,19 @@ export function answerWebsockets(
       setTimeout(() => client.terminate(), GOODBYE_MS).unref()
     }
   }
+}
+
+/** Whether a request asks for a websocket where there is one. */
+export function isFollow(operations: readonly Operation[], request: IncomingMessage): boolean {
+  return request.headers.upgrade?.toLowerCase() === 'websocket' && followAt(operations, request) !== undefined
+}
+
+function followAt(operations: readonly Operation[], { url = '' }: IncomingMessage) {
+  for (const operation of operations) {
+    const params = operation.kind === 'follow' ? pathMatch(operation.http.path, pathOf(url)) : undefined
+    if (operation.kind === 'follow' && params) return { operation, params }
+  }
+  return undefined
 }
 
 async function serve(
@@ -144,33 +155,14 @@ async function tokenOf(socket: WebSocket, header: string | undefined): Promise<s
 
 function refuse(socket: WebSocket, failure: Failure): void {
   if (socket.readyState === socket.OPEN) socket.send(JSON.stringify({ type: 'error', error: failure.message }))
-  socket.close(closeCodes[failure.code] ?? 1011, failure.message.slice(0, 100))
+  // A close frame holds at most 123 bytes of reason.
+  socket.close(closeCodes[failure.code] ?? 1011, Buffer.from(failure.message).toString('utf8', 0, 100))
 }
 
-function pathMatch(pattern: string, path: string): Record<string, string> | undefined {
-  const [wanted, given] = [pattern.split('/'), path.split('/')]
-  if (wanted.length !== given.length) return undefined
-  const params: Record<string, string> = {}
-  for (const [index, part] of wanted.entries()) {
-    const value = given[index] as string
-    if (part.startsWith(':')) params[part.slice(1)] = decode(value)
-    else if (part !== value) return undefined
-  }
-  return params
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
-}
-
-function queryOf(url: URL): Record<string, unknown> {
+function queryOf(search: URLSearchParams): Record<string, unknown> {
   return Object.fromEntries(
-    [...new Set(url.searchParams.keys())].map(key => {
-      const all = url.searchParams.getAll(key)
+    [...new Set(search.keys())].map(key => {
+      const all = search.getAll(key)
       return [key, all.length > 1 ? all : all[0]]
     }),
   )

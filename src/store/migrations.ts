@@ -63,6 +63,11 @@ export const migrations: readonly Migration[] = [
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX registries_by_credential ON registries (credential_id);
 
+  CREATE TABLE trusted_files (
+    deployment_name TEXT PRIMARY KEY,
+    fingerprint TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
   CREATE TABLE runs (
     id TEXT PRIMARY KEY,
     operation TEXT NOT NULL,

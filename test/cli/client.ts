@@ -57,6 +57,7 @@ export class Client {
     const line = [process.execPath, MAIN, ...args].map(quoted).join(' ')
     const child = spawn('script', ['-qefc', `stty cols 80; exec ${line}`, '/dev/null'], {
       env: { ...this.#env(how), TERM: 'xterm', SHELL: '/bin/sh' },
+      ...(how.cwd ? { cwd: how.cwd } : {}),
     })
     return new Terminal(child)
   }

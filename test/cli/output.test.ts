@@ -20,6 +20,7 @@ after(async () => {
   client.remove()
 })
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: colours are what is looked for
 const COLOUR = /\x1b\[\d+m/g
 const cacheFile = () => {
   const { port } = agent.app.server.address() as { port: number }

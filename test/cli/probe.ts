@@ -8,10 +8,10 @@ import { stepKind } from '../../src/core/step.ts'
 
 const work = stepKind<{ name: string; ms: number; fails?: boolean | undefined }>('probe.work', {
   describe: ({ name }) => ({ type: 'process', id: name, action: 'run', reason: 'it was asked for' }),
-  async perform(_world, { name, ms, fails }, { progress }) {
+  async perform(_world, { name, ms, fails }, { progress, signal }) {
     for (let percent = 0; percent < 100; percent += 25) {
       progress(percent, `polishing ${name}`)
-      await pause(ms / 4)
+      await pause(ms / 4, undefined, { signal })
     }
     if (fails) fail('UPSTREAM_FAILED', `The polish for ${name} is used up.`)
   },
@@ -139,9 +139,9 @@ const linesStream = follow('probe.lines_stream', {
   summary: 'Follow lines',
   http: { method: 'GET', path: '/api/probe/lines/stream' },
   permission: 'authenticated',
-  input: Type.Object({ tail: Type.Integer({ default: 100 }) }),
+  input: Type.Object({ tail: Type.Integer({ default: 100 }), endless: Type.Optional(Type.Boolean()) }),
   example: { tail: 2 },
-  open: (_ask, { tail }) => frames(tail),
+  open: ({ signal }, { tail, endless }) => frames(tail, endless ? signal : undefined),
 })
 
 const nothing = query('probe.nothing', {
@@ -166,8 +166,9 @@ async function* bytes(size: number, breaks: boolean): AsyncGenerator<Uint8Array>
   }
 }
 
-async function* frames(tail: number): AsyncGenerator<object> {
+async function* frames(tail: number, until: AbortSignal | undefined): AsyncGenerator<object> {
   for (const entry of entries.slice(-tail)) yield { type: 'log', ...entry }
   await pause(50)
   yield { type: 'log', ...entries[0], line: 'a new line' }
+  while (until && !until.aborted) await pause(20)
 }

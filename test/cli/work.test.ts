@@ -22,12 +22,13 @@ after(async () => {
 })
 
 test('long work shows a bar with what is being done, and takes it away again', async () => {
-  const terminal = client.terminal(['probe', 'polish', 'lamp', '--ms', '800'])
+  const terminal = client.terminal(['probe', 'polish', 'lamp', '--ms', '500'])
   await terminal.until(/█+░* +\d+ % {2}polishing lamp one/)
   await terminal.until(/polishing lamp two/)
   const { code, text } = await terminal.end()
   assert.equal(code, 0)
-  assert.match(text, /\r\x1b\[K(\x1b\[\d+m)?It shines\.\r\n.*shine:.* 100\r\n$/s)
+  assert.ok(text.includes('\r\x1b[KIt shines.\r\n'), text)
+  assert.match(text, /shine:.* 100\r\n$/)
   const shares = [...text.matchAll(/(\d+) % {2}polishing/g)].map(match => Number(match[1]))
   assert.deepEqual(
     shares,
@@ -39,9 +40,9 @@ test('long work shows a bar with what is being done, and takes it away again', a
 test('quick work and piped work show none', async () => {
   const quick = await client.terminal(['probe', 'polish', 'lamp']).end()
   assert.ok(!/[█░]/.test(quick.text), quick.text)
-  const piped = await client.ok(['probe', 'polish', 'lamp', '--ms', '500'])
+  const piped = await client.ok(['probe', 'polish', 'lamp', '--ms', '200'])
   assert.deepEqual([piped.stdout, piped.stderr], ['shine: 100\n', 'It shines.\n'])
-  const json = await client.terminal(['probe', 'polish', 'lamp', '--ms', '500', '--json']).end()
+  const json = await client.terminal(['probe', 'polish', 'lamp', '--ms', '200', '--json']).end()
   assert.equal(json.text, '{"data":{"shine":100},"message":"It shines."}\r\n')
 })
 
@@ -57,7 +58,7 @@ test('work that fails in the middle says why, with and without somebody watching
 })
 
 test('Ctrl-C leaves the work to the server and says so', async () => {
-  const terminal = client.terminal(['probe', 'polish', 'mirror', '--ms', '1200'])
+  const terminal = client.terminal(['probe', 'polish', 'mirror', '--ms', '700'])
   await terminal.until('polishing mirror one')
   terminal.type('\x03')
   const { code, text } = await terminal.end()
@@ -196,8 +197,8 @@ test('a stream that is refused says why; a refused token is renewed', async () =
 })
 
 test('Ctrl-C ends a stream', async () => {
-  const terminal = client.terminal(['system', 'logs', '--follow', '--tail', '1'])
-  await terminal.until('agent')
+  const terminal = client.terminal(['probe', 'lines-stream', '--endless'])
+  await terminal.until('a new line')
   terminal.type('\x03')
   assert.equal((await terminal.end()).code, 130)
 })

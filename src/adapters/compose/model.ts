@@ -144,7 +144,7 @@ export type Proposed = {
 /** The model of a proposed text; its paths and hashes are those it would have in its place. */
 export async function proposedModel(program: ComposeProgram, proposed: Proposed): Promise<ComposeModel> {
   const { shadow, folder, containers = new Map(), signal } = proposed
-  const { model, source } = await readModel(program, shadow, [], { inPlace: folder, signal })
+  const { model, source } = await readModel(program, shadow, await filesRead(shadow), { inPlace: folder, signal })
   const resolved = withContainers(source, containers)
   if (!resolved) return model
   const hashes = await readHashes(program, shadow, JSON.stringify(resolved))

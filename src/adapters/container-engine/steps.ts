@@ -39,8 +39,9 @@ export const startContainer = stepKind<Target, WasIn, { name: string }>('contain
   describe: ({ name, state }) => ({ ...runs(name, state), reason: `it is ${state}` }),
   before: wasIn,
   async perform(world, { id, name, state }, { signal }) {
-    if (state === 'paused') await world.engine.containers.unpause(id, { signal })
-    else await world.engine.containers.start(id, { signal })
+    const { containers } = world.engine
+    const starting = state === 'paused' ? containers.unpause(id, { signal }) : containers.start(id, { signal })
+    await starting.catch(startFailure(name))
     await requireRunning(world, id, name)
     return { name }
   },
@@ -73,7 +74,7 @@ export const restartContainer = stepKind<Target, WasIn, { name: string }>('conta
   before: wasIn,
   async perform(world, { id, name, state }, { signal }) {
     if (state === 'paused') await world.engine.containers.unpause(id, { signal })
-    await world.engine.containers.restart(id, { signal, deadlineMs: LONGEST_GRACE_MS })
+    await world.engine.containers.restart(id, { signal, deadlineMs: LONGEST_GRACE_MS }).catch(startFailure(name))
     await requireRunning(world, id, name)
     return { name }
   },
@@ -299,6 +300,12 @@ async function requireRunning({ engine, mirror }: World, id: string, name: strin
     log: await logTail(engine, seen, 20),
   })
 }
+
+const startFailure =
+  (name: string) =>
+  (error: unknown): never => {
+    throw refusedBy(error, `Container "${name}" could not be started`)
+  }
 
 const endOf = ({ state, exitCode, error }: ContainerEntry): string =>
   error || (exitCode === null ? `is ${state}` : `is ${state} with code ${exitCode}`)

@@ -98,14 +98,18 @@ function noteMore(screen: Screen, count: number, { total, offset = 0 }: Parts): 
 function recordLines(screen: Screen, command: Command, record: Item, style: AnswerStyle): string[] {
   const schema = command.output ?? {}
   if (style.columns !== undefined) {
-    const how = { people: screen.people, full: true }
-    return chosenColumns(style.columns, schema, [record]).map(({ path, schema }) =>
-      cellOf(valueAt(record, path), schema, path.at(-1) ?? '', how),
-    )
+    return chosenColumns(style.columns, schema, [record]).map(column => chosenText(screen, column, record))
   }
   const free = command.kind === 'query' && command.output && shapeOf(schema) === 'any'
   if (free) return [JSON.stringify(record, null, 2)]
   return detailLines(screen, record, schema, { brief: command.kind !== 'query' })
+}
+
+/** For a script a text is what it is, with all its lines. */
+function chosenText(screen: Screen, { path, schema }: Column, record: Item): string {
+  const value = valueAt(record, path)
+  if (typeof value === 'string' && !screen.people) return value
+  return cellOf(value, schema, path.at(-1) ?? '', { people: screen.people, full: true })
 }
 
 function chosenColumns(text: string, schema: Schema, items: readonly Item[]): Column[] {

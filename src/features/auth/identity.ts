@@ -71,7 +71,9 @@ export class Identity {
   identify(token: string): Actor | Promise<Actor> {
     const { text } = this.#currentSecret()
     const claims = this.#verified.get(token)
-    return claims && text === this.#secret.text ? this.#actorOf(claims) : this.#verify(token).then(found => this.#actorOf(found))
+    return claims && text === this.#secret.text
+      ? this.#actorOf(claims)
+      : this.#verify(token).then(found => this.#actorOf(found))
   }
 
   /** When the token ends; the token was identified before. */
@@ -98,7 +100,8 @@ export class Identity {
     const marks = [...this.#used.values()]
     this.#used.clear()
     this.#db.transaction(() => {
-      for (const { table, column, id, time } of marks) this.#db.run(`UPDATE ${table} SET ${column} = ? WHERE id = ?`, time, id)
+      for (const { table, column, id, time } of marks)
+        this.#db.run(`UPDATE ${table} SET ${column} = ? WHERE id = ?`, time, id)
     })
   }
 
@@ -142,14 +145,15 @@ export class Identity {
   }
 
   #lookUp(typ: string, sub: string): Actor | undefined {
+    const id = /^[1-9]\d{0,15}$/.test(sub) ? Number(sub) : undefined
     if (typ === 'user') {
-      const user = users.get(this.#db, { id: Number(sub) })
+      const user = id === undefined ? undefined : users.get(this.#db, { id })
       return user?.is_active ? userActor(this.#db, user) : undefined
     }
     if (typ !== 'api_key') return undefined
     const configured = this.#settings().apiKeys.find(key => subjectOfConfigured(key) === sub)
     if (configured !== undefined) return configuredActor(configured)
-    const key = /^\d+$/.test(sub) ? apiKeys.get(this.#db, { id: Number(sub) }) : undefined
+    const key = id === undefined ? undefined : apiKeys.get(this.#db, { id })
     const actor = key && keyActor(this.#db, key)
     if (key && actor) this.#mark('api_keys', 'last_used_at', key.id)
     return actor
@@ -216,7 +220,10 @@ function ownerActor(db: Database, id: number): Actor | undefined {
 
 function configuredActor(key: string): Actor {
   const subject = subjectOfConfigured(key)
-  return Object.assign({ ...system, type: 'api_key' as const, name: `configured key ${subject.slice(7, 13)}` }, { subject })
+  return Object.assign(
+    { ...system, type: 'api_key' as const, name: `configured key ${subject.slice(7, 13)}` },
+    { subject },
+  )
 }
 
 const subjectOfConfigured = (key: string): string => `config:${hashKey(key).slice(0, 22)}`

@@ -8,12 +8,16 @@ import { fail, notFound } from '../../core/failure.ts'
 import type { Viewer } from '../../core/operation.ts'
 import { levelOn, sees } from '../../core/permission.ts'
 import { REDACTED } from '../../core/schema.ts'
+import type { Step } from '../../core/step.ts'
+import type { Database } from '../../store/database.ts'
 import { envVars } from './env-file.ts'
 import { type DeploymentFolders, type Folder, META_FILE } from './folders.ts'
 import { logSources } from './log-sources.ts'
 import type { DeploymentLogs, LogQuery } from './logs.ts'
 import { type EngineView, type Observed, observe } from './observe.ts'
+import { trusted } from './records.ts'
 import type { ContainerStats } from './stats.ts'
+import { judged } from './trust.ts'
 
 declare module '../../core/operation.ts' {
   interface Readers {
@@ -22,6 +26,7 @@ declare module '../../core/operation.ts' {
 }
 
 export interface DeploymentParts {
+  db: Database
   folders: DeploymentFolders
   compose: Compose
   mirror: EngineMirror
@@ -46,6 +51,12 @@ export function deploymentReader(parts: DeploymentParts, { actor, noteFile }: Vi
 
   const requireEngine = (): void => {
     if (mirror.state === 'down') fail('ENGINE_UNAVAILABLE', mirror.reason ?? 'The container engine does not answer.')
+  }
+
+  /** With the hashes that containers have when their services share a network with others. */
+  const withHashes = async (observed: Observed): Promise<ComposeModel> => {
+    const model = modelOf(observed)
+    return { ...model, hashes: await compose.hashesWith(observed.folder.path, firstsOf(observed.services)) }
   }
 
   const volumesOf = (project: string): string[] =>
@@ -127,33 +138,38 @@ export function deploymentReader(parts: DeploymentParts, { actor, noteFile }: Vi
 
     pathOf: (name: string): string => join(folders.root, name),
 
-    /** What Compose would make of another text, without writing it. */
-    candidate(
-      folder: Pick<Folder, 'path' | 'composeFile'>,
-      composeText: string,
-      envText: string | null,
+    /** What Compose would make of these texts, if this actor may use them; nothing is written. */
+    judge(
+      folder: Folder,
+      texts: { composeText: string; envText: string | null },
       observed?: Observed,
-    ): Promise<ComposeModel> {
+    ): Promise<{ model: ComposeModel; trust: Step[] }> {
       const containers = firstsOf(observed?.services ?? [])
-      return compose.candidate({
-        folder: folder.path,
-        composeFile: folder.composeFile,
-        composeText,
-        envText,
-        containers,
+      const { path, composeFile } = folder
+      const isSame = texts.composeText === folder.composeText && texts.envText === folder.envText
+      return judged({ db: parts.db, mirror, others: () => folders.all() }, actor, {
+        folder,
+        exists: folder.revision !== '',
+        ...texts,
+        model: () =>
+          observed && isSame
+            ? withHashes(observed)
+            : compose.candidate({ folder: path, composeFile, ...texts, containers }),
       })
     },
+
+    trustIn: (name: string) => trusted.get(parts.db, { deployment_name: name }),
+
+    /** Containers that carry the project's name but were not made in this folder: another program's, not ours to touch. */
+    strangers: (project: string, path: string): string[] =>
+      mirror
+        .project(project)
+        .filter(one => one.compose?.workingDir !== path)
+        .map(one => one.name),
 
     requireEngine,
 
     modelOf,
-
-    /** The hashes containers have when their services share a network with others. */
-    async withHashes(observed: Observed): Promise<ComposeModel> {
-      const model = modelOf(observed)
-      const { path } = observed.folder
-      return { ...model, hashes: await compose.hashesWith(path, firstsOf(observed.services)) }
-    },
 
     existing: () => ({
       networks: new Set([...mirror.networks.values()].map(network => network.name)),

@@ -69,7 +69,7 @@ export function variableOf(file: Static<typeof VariableFile>): Variable {
 /** What is wrong with a variable in itself; nothing when it is fine. */
 export function variableFault(variable: Variable): string | undefined {
   const { key, type, generate, secret, options } = variable
-  if (reserved.test(key)) return 'is a name that Compose itself reads: choose another'
+  if (reserved.test(key)) return 'has a name that Compose itself obeys: choose another'
   if (type === 'choice' && options.length === 0) return 'is a choice and needs `options`'
   if (type !== 'choice' && options.length > 0) return 'has `options`, but is not of type choice'
   if (generate && !secret) return 'is generated, so it cannot be `secret: false`'
@@ -119,5 +119,6 @@ export function generatedValue(
 const MAX_LENGTH = 4096
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is refused
 const controls = /[\u0000-\u001f\u007f]/
-/** Compose takes settings of its own from `.env` under these names, or has them set by the agent. */
-const reserved = /^(COMPOSE_|DOCKER_|PATH$|HOME$|PWD$)/i
+/** What Compose and the engine's programs obey when it stands in `.env`. */
+const reserved =
+  /^(?:(?:COMPOSE|DOCKER|BUILDKIT|BUILDX|OTEL|LD|XDG)_.*|PATH|HOME|PWD|TMPDIR|GODEBUG|(?:HTTPS?|ALL|NO)_PROXY)$/i

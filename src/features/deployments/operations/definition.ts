@@ -2,17 +2,20 @@
 
 import { removeVolume } from '../../../adapters/container-engine/steps.ts'
 import { makeFolder, removeFolder } from '../../../adapters/files/steps.ts'
-import { Failure, fail } from '../../../core/failure.ts'
+import { Failure, fail, notFound } from '../../../core/failure.ts'
 import { type Ask, command, query } from '../../../core/operation.ts'
+import type { Actor } from '../../../core/permission.ts'
 import { deleteRecord, putRecord } from '../../../core/record.ts'
 import { Nothing, REDACTED, Secret, Type } from '../../../core/schema.ts'
 import { type EachResult, each, type Step } from '../../../core/step.ts'
 import { editYaml } from '../../../lib/yaml-edit.ts'
+import { renderTemplate, TemplateValues } from '../../templates/index.ts'
 import { assignments, DeploymentName } from '../../users/index.ts'
 import { Deployment, DeploymentDetail } from '../deployment.ts'
 import { type EnvVar, envVars, withEnvVars } from '../env-file.ts'
 import { type Folder, MAX_COMPOSE_BYTES, META_FILE } from '../folders.ts'
 import type { Observed } from '../observe.ts'
+import { trusted } from '../records.ts'
 import { downSteps, fileStep, upSteps } from '../steps.ts'
 import { engineFails, engineOf, lock, resource } from './shape.ts'
 
@@ -63,6 +66,10 @@ export const create = command('deployments.create', {
   input: Type.Object({
     name: DeploymentName,
     compose_content: Type.Optional(ComposeContent),
+    template_id: Type.Optional(
+      Type.String({ maxLength: 100, description: 'Instead of `compose_content`: a template' }),
+    ),
+    values: Type.Optional(TemplateValues),
     env_vars: Type.Optional(EnvVars),
     auto_start: Type.Optional(Type.Boolean({ default: false })),
   }),
@@ -73,48 +80,44 @@ export const create = command('deployments.create', {
     auto_start: true,
   },
   fails: ['ALREADY_EXISTS', ...engineFails],
-  async decide(ask, { name, compose_content, env_vars, auto_start }) {
+  async decide(ask, { name, env_vars, auto_start, ...input }) {
     const { deployments, actor } = ask
     if (!actor.mayCreateDeployments)
       fail('FORBIDDEN', 'A key that is bound to some deployments cannot create another one.')
-    requireSmall(compose_content)
+    const source = await sourceOf(ask, input)
     const occupant = await deployments.occupant(name)
     if (occupant && !occupant.removed)
       fail('ALREADY_EXISTS', `There is a deployment "${name}" already. Choose another name.`)
-    const composeText = compose_content ?? occupant?.composeText
-    if (composeText === undefined) {
-      return fail('VALIDATION_FAILED', '`compose_content` is required: there is no kept folder of this name.', [
-        { path: 'compose_content', message: 'is required' },
-      ])
-    }
-    requireTrusted(ask)
-    const envText = env_vars
-      ? withEnvVars(occupant?.envText ?? null, keepStored(env_vars, occupant?.envText ?? null))
-      : (occupant?.envText ?? null)
+    if (actor.role !== 'admin') requireUntouched(deployments, name, occupant)
+    const composeText = source.composeText ?? occupant?.composeText ?? noSource()
+    const variables = [...source.envVars, ...(env_vars ? keepStored(env_vars, occupant?.envText ?? null) : [])]
+    const former = occupant?.envText ?? null
+    const envText = env_vars || source.envVars.length > 0 ? withEnvVars(former, variables) : former
     const folder = occupant ?? emptyFolder(name, deployments.pathOf(name))
-    const model = await deployments.candidate(folder, composeText, envText)
-    const access =
-      actor.role === 'admin' || actor.userId === null
-        ? []
-        : [putRecord(assignments, null, { user_id: actor.userId, deployment_name: name, access_level: 'admin' })]
+    const { model, trust } = await deployments.judge(folder, { composeText, envText })
+    const strangers = deployments.strangers(model.project, folder.path)
+    if (strangers.length > 0) {
+      fail(
+        'CONFLICT',
+        `Containers of a project "${model.project}" are there already and were not made here: ${strangers.join(', ')}. Choose another name, or remove them.`,
+      )
+    }
+    const created: Observed = {
+      folder: { ...folder, composeText, envText, model },
+      containers: [],
+      services: [],
+      status: 'stopped',
+    }
     return [
       ...(occupant ? [] : [makeFolder({ path: name })]),
       ...fileStep(name, folder.composeFile, occupant?.composeText ?? null, composeText),
-      ...(envText === null ? [] : fileStep(name, '.env', occupant?.envText ?? null, envText, 0o600)),
+      ...(envText === null ? [] : fileStep(name, '.env', former, envText, 0o600)),
       ...(occupant?.metaText
         ? fileStep(name, META_FILE, occupant.metaText, editYaml(occupant.metaText, ['removed'], undefined))
         : []),
-      ...(auto_start
-        ? [
-            startSteps(ask, {
-              folder: { ...folder, composeText, envText, model },
-              containers: [],
-              services: [],
-              status: 'stopped',
-            }),
-          ]
-        : []),
-      ...access,
+      ...(auto_start ? [startSteps(ask, created)] : []),
+      ...trust,
+      ...ownAccess(actor, name),
     ]
   },
   settled: ({ start }) => failureOf(start as EachResult[] | undefined),
@@ -145,8 +148,7 @@ export const update = command('deployments.update', {
     const { folder } = observed
     const composeText = compose_content ?? folder.composeText
     const envText = env_vars ? withEnvVars(folder.envText, keepStored(env_vars, folder.envText)) : folder.envText
-    if (composeText !== folder.composeText || envText !== folder.envText) requireTrusted(ask)
-    const model = await deployments.candidate(folder, composeText, envText, observed)
+    const { model, trust } = await deployments.judge(folder, { composeText, envText }, observed)
     await deployments.requireSameProject(observed, model)
     const runs = observed.containers.some(one => one.state === 'running' || one.state === 'restarting')
     const files = [
@@ -155,9 +157,9 @@ export const update = command('deployments.update', {
         ? []
         : fileStep(name, '.env', folder.envText, envText, folder.envText === null ? 0o600 : undefined)),
     ]
-    if (!(redeploy ?? runs)) return files
+    if (!(redeploy ?? runs)) return [...files, ...trust]
     deployments.requireEngine()
-    return [...files, ...upSteps(observed, { model, services: null, ...engineOf(ask) })]
+    return [...files, ...upSteps(observed, { model, services: null, ...engineOf(ask) }), ...trust]
   },
   reply: ({ deployments }, { name }) => deployments.detail(name),
   message: 'The deployment was changed.',
@@ -187,6 +189,7 @@ export const remove = command('deployments.delete', {
     deployments.requireEngine()
     const { model, metaText } = observed.folder
     const volumes = remove_volumes && model ? deployments.volumesOf(model.project) : []
+    const trust = deployments.trustIn(name)
     const access = users.ofDeployment(name).flatMap(({ user_id }) => users.assignment(user_id, name) ?? [])
     return [
       ...downSteps(observed, deployments.existing()),
@@ -194,6 +197,7 @@ export const remove = command('deployments.delete', {
       ...volumes.map(volume => removeVolume({ volume })),
       ...(remove_files ? [removeFolder({ path: name })] : []),
       ...access.map(one => deleteRecord(assignments, one, { cause: 'the deployment goes' })),
+      ...(trust ? [deleteRecord(trusted, trust, { cause: 'the deployment goes' })] : []),
     ]
   },
   message: 'The deployment was deleted.',
@@ -213,9 +217,61 @@ function failureOf(outcomes: EachResult[] | undefined): Failure | undefined {
   return new Failure('DEPLOY_FAILED', `The deployment was created, but did not start: ${failed.error}`, details)
 }
 
-/** Compose files reach far into the host; until a policy for others is in place, only administrators write them. */
-function requireTrusted({ actor }: Ask): void {
-  if (actor.role !== 'admin') fail('FORBIDDEN', 'Only an administrator can write compose files and variables for now.')
+interface Source {
+  composeText: string | undefined
+  envVars: EnvVar[]
+}
+
+/** The text itself, or a template with its values; the name alone takes up a kept folder. */
+async function sourceOf(
+  { templates, fresh }: Ask,
+  input: { compose_content?: string; template_id?: string; values?: TemplateValues },
+): Promise<Source> {
+  const { compose_content: composeText, template_id, values } = input
+  requireSmall(composeText)
+  if (template_id === undefined) {
+    if (values !== undefined)
+      fail('VALIDATION_FAILED', '`values` are for a template: name it in `template_id`.', [
+        { path: 'values', message: 'needs template_id' },
+      ])
+    return { composeText, envVars: [] }
+  }
+  if (composeText !== undefined) {
+    fail('VALIDATION_FAILED', 'Send either `compose_content` or `template_id`.', [
+      { path: 'template_id', message: 'stands beside compose_content' },
+    ])
+  }
+  const template = (await templates.find(template_id)) ?? notFound('template', template_id)
+  return renderTemplate(template, values ?? {}, fresh)
+}
+
+function noSource(): never {
+  return fail(
+    'VALIDATION_FAILED',
+    '`compose_content` or `template_id` is required: there is no kept folder of this name.',
+    [{ path: 'compose_content', message: 'is required' }],
+  )
+}
+
+/** What somebody left behind under this name is not for the next one to find. */
+function requireUntouched(deployments: Ask['deployments'], name: string, occupant: Folder | undefined): void {
+  if (occupant)
+    fail(
+      'CONFLICT',
+      `A folder of an earlier deployment "${name}" was kept. Only an administrator can take it up again.`,
+    )
+  const volumes = deployments.volumesOf(name)
+  if (volumes.length === 0) return
+  fail(
+    'CONFLICT',
+    `Volumes of an earlier deployment "${name}" are still there. Choose another name, or ask an administrator to remove them.`,
+  )
+}
+
+/** Who creates a deployment gets level admin on it. */
+function ownAccess(actor: Actor, name: string): Step[] {
+  if (actor.role === 'admin' || actor.userId === null) return []
+  return [putRecord(assignments, null, { user_id: actor.userId, deployment_name: name, access_level: 'admin' })]
 }
 
 function requireSmall(text: string | undefined): void {

@@ -26,10 +26,11 @@ export const start = command('deployments.start', {
   async decide(ask, { name, services }) {
     const { deployments } = ask
     const observed = await deployments.observed(name)
-    const model = await deployments.withHashes(observed)
+    deployments.modelOf(observed)
+    const { model, trust } = await deployments.judge(observed.folder, observed.folder, observed)
     deployments.requireEngine()
     await deployments.requireSameProject(observed, model)
-    return upSteps(observed, { model, services: chosen(model, name, services), ...engineOf(ask) })
+    return [...upSteps(observed, { model, services: chosen(model, name, services), ...engineOf(ask) }), ...trust]
   },
   reply: ({ deployments }, { name }) => deployments.detail(name),
   message: 'The deployment runs.',
@@ -70,11 +71,11 @@ export const restart = command('deployments.restart', {
   async decide(ask, { name, services }) {
     const { deployments } = ask
     const observed = await deployments.observed(name)
-    const model = await deployments.withHashes(observed)
+    deployments.modelOf(observed)
+    const { model, trust } = await deployments.judge(observed.folder, observed.folder, observed)
     deployments.requireEngine()
     await deployments.requireSameProject(observed, model)
-    const only = chosen(model, name, services)
-    return restartSteps(observed, { model, services: only, ...engineOf(ask) })
+    return [...restartSteps(observed, { model, services: chosen(model, name, services), ...engineOf(ask) }), ...trust]
   },
   reply: ({ deployments }, { name }) => deployments.detail(name),
   message: 'The deployment was restarted.',
