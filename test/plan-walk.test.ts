@@ -1,7 +1,7 @@
 // Every change with a plan, called with its example: planned, nothing moves; applied, exactly what the plan listed does.
 
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, before, suite, test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import type { Command, Operation } from '../src/core/operation.ts'
 import type { AnyTable } from '../src/core/record.ts'
@@ -18,6 +18,8 @@ const seenInBookkeeping: Record<string, (after: Snapshot, change: Change) => boo
   'record audit events': after => !after.tables.get('audit_events')?.some(row => String(row.time) < LONG_AGO_ENDS),
   job: (after, { id }) => after.tables.get('runs')?.some(row => row.id === id && row.status === 'cancelled') ?? false,
 }
+/** What can be planned here, but needs a program outside of the test world to be applied. */
+const outsideOnly = ['images.pull']
 const LONG_AGO = '2001-01-01T00:00:00.000Z'
 const LONG_AGO_ENDS = '2002'
 
@@ -37,12 +39,13 @@ after(() => worlds.close())
 const planned = operations.filter((one): one is Command => one.kind === 'command' && one.plannable !== false)
 const ofADeployment = (one: Operation) => one.scope !== undefined && one.id.startsWith('deployments.')
 
-for (const operation of planned) {
-  test(`${operation.id}: its plan changes nothing, and applying it changes what the plan lists`, () => walk(operation))
-}
-for (const operation of planned.filter(ofADeployment)) {
-  test(`${operation.id} of a deployment that runs: the same`, () => walk(operation, runningDeployment))
-}
+// Most of the time is the engine's, so some go on at once.
+suite('planned, nothing moves; applied, exactly what the plan lists does', { concurrency: 3 }, () => {
+  for (const operation of planned) test(operation.id, () => walk(operation))
+  for (const operation of planned.filter(ofADeployment)) {
+    test(`${operation.id} of a deployment that runs`, () => walk(operation, runningDeployment))
+  }
+})
 
 test('the walk covers every table of the store', async () => {
   const world = await worlds.open()
@@ -56,7 +59,7 @@ test('the walk covers every table of the store', async () => {
 })
 
 async function walk(operation: Command, prepare?: (world: World, operation: Command) => Promise<void>): Promise<void> {
-  const world = await worlds.open()
+  const world = await worlds.open({ for: [operation] })
   try {
     oldAuditEvent(world)
     await prepare?.(world, operation)
@@ -69,6 +72,7 @@ async function walk(operation: Command, prepare?: (world: World, operation: Comm
     const afterPlan = await snapshot(world, tables)
     requireOnlyThePlan(atFirst, afterPlan)
 
+    if (outsideOnly.includes(operation.id)) return
     const applied = await world.request(`POST /api/plans/${plan.id}/apply`, { as: { token } })
     assert.equal(applied.statusCode, operation.http.status ?? 200, applied.body)
     assert.equal(applied.json().plan.status, 'applied')

@@ -3,14 +3,11 @@
 import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { mock } from 'node:test'
 import { command, type Method, type Operation } from '../src/core/operation.ts'
-import { Runs } from '../src/core/run.ts'
 import { Nothing, Type } from '../src/core/schema.ts'
 import { stepKind } from '../src/core/step.ts'
-import { operations } from '../src/features/index.ts'
 import { A_JOB, type Ask, type TestAgent, testAgent } from '../src/testing/agent.ts'
-import { type TestEngine, testEngine } from '../src/testing/engine.ts'
+import { type TestEngine, testEngine, testImage } from '../src/testing/engine.ts'
 
 export interface ExampleCall {
   /** As `TestAgent.request` takes it: method and path. */
@@ -31,63 +28,56 @@ export function callOf(
   const inQuery = (name: string) => fields.query.has(name) && (method === 'DELETE' || !fields.body.has(name))
   const query = Object.fromEntries(given.filter(inQuery).map(name => [name, asText(values[name])]))
   const body = Object.fromEntries(given.filter(name => !inQuery(name)).map(name => [name, values[name]]))
-  return {
-    line: `${method} ${path}`,
-    ask: {
-      query,
-      ...(http.upload
-        ? { payload: 'some bytes', headers: { 'content-type': 'application/octet-stream' } }
-        : fields.body.size > 0 && method !== 'DELETE'
-          ? { body }
-          : {}),
-    },
-  }
+  const upload = { payload: 'some bytes', headers: { 'content-type': 'application/octet-stream' } }
+  const sent = http.upload ? upload : fields.body.size > 0 && method !== 'DELETE' ? { body } : {}
+  return { line: `${method} ${path}`, ask: { query, ...sent } }
 }
 
 /** The methods an operation answers to. */
 export const methodsOf = ({ http }: Operation): Method[] => [http.method, ...(http.also ?? [])]
 
-export const byId = (id: string): Operation => {
-  const found = operations.find(operation => operation.id === id)
-  if (!found) throw new Error(`There is no operation ${id}`)
-  return found
-}
-
-/** A standard world whose job is alive and whose compose projects have names that no other world uses. */
+/** A standard world whose job is alive, and whose names on the engine no other world uses. */
 export interface World extends TestAgent {
   engine: TestEngine
-  /** The example of an operation, fit for this world. */
+  /** The example of an operation with the names of this world. */
   exampleOf(operation: Operation): object
 }
 
 export interface Worlds {
-  /** A world of its own, as it was when the first one was made. */
-  open(options?: { log?: { write(line: string): void } }): Promise<World>
+  /** A world of its own, as it was when the first one was made, with what the examples of these operations need. */
+  open(options?: { for?: readonly Operation[]; log?: { write(line: string): void } }): Promise<World>
   /** Removes the model of the worlds; each world is stopped by who opened it. */
   close(): Promise<void>
 }
 
 /** Makes one standard world and copies it for each that is asked for: nobody's password is hashed twice. */
-export async function standardWorlds(options: { config?: string } = {}): Promise<Worlds> {
-  const model = await testAgent(options)
+export async function standardWorlds(
+  options: { config?: string; prepare?: (model: TestAgent) => Promise<void> } = {},
+): Promise<Worlds> {
+  const { prepare, ...rest } = options
+  const model = await testAgent(rest)
+  await prepare?.(model)
   await model.stop('keep')
   const copies = await mkdtemp(join(tmpdir(), 'fairlead-worlds-'))
   let count = 0
   return {
-    async open(more = {}) {
+    async open({ for: wanted = [], log } = {}) {
       const folder = join(copies, String(count++))
-      await cp(model.folder, folder, { recursive: true, preserveTimestamps: true })
       const engine = testEngine()
+      const text = JSON.stringify(wanted.map(one => one.example))
+      await Promise.all([
+        cp(model.folder, folder, { recursive: true, preserveTimestamps: true }),
+        makeThings(engine, text),
+      ])
       await nameProjects(join(folder, 'deployments'), engine)
-      const agent = await testAgent({ folder, extra, ...more })
-      await bringJobToLife(agent)
+      const agent = await testAgent({ folder, extra, ...(log ? { log } : {}) })
+      const job = await startJob(agent)
       const stop: TestAgent['stop'] = async keep => {
-        await agent.door.cancel(A_JOB, 'The test is over.')
+        await agent.door.cancel(job, 'The test is over.')
         await agent.stop(keep)
         await engine.cleanup()
       }
-      const exampleOf = ({ example }: Operation) => withProjectName(example, engine)
-      return { ...agent, stop, engine, exampleOf }
+      return { ...agent, stop, engine, exampleOf: operation => inWorld(operation.example, engine, job) }
     },
     async close() {
       await rm(model.folder, { recursive: true, force: true })
@@ -118,13 +108,24 @@ const extra = { operations: [waiting], kinds: [wait] }
 /** True for what a test brought along and the product does not have. */
 export const isProbe = (id: string): boolean => id.startsWith('probe.')
 
-async function bringJobToLife(agent: TestAgent): Promise<void> {
-  await agent.tokenOf('key')
+async function startJob(agent: TestAgent): Promise<string> {
   agent.db.run('DELETE FROM runs WHERE id = ?', A_JOB)
-  const named = mock.method(Runs, 'newId', () => A_JOB, { times: 1 })
   const { statusCode, body } = await agent.request('POST /api/probe/wait', { headers: { prefer: 'respond-async' } })
-  named.mock.restore()
   if (statusCode !== 201) throw new Error(`The job of the standard world could not be started: ${statusCode} ${body}`)
+  return JSON.parse(body).job_id
+}
+
+/** What the standard world has on the engine, as far as a text names it, under names of this world. */
+async function makeThings(engine: TestEngine, text: string): Promise<void> {
+  const { containers, volumes, networks, images } = engine.engine
+  const made: Record<string, () => Promise<unknown>> = {
+    'fairlead-test-idle': () =>
+      containers.create(engine.name('idle'), { Image: testImage, Cmd: ['sleep', '3600'], StopTimeout: 1 }),
+    'fairlead-test-volume': () => volumes.create({ name: engine.name('volume') }),
+    'fairlead-test-network': () => networks.create({ name: engine.name('network') }),
+    'fairlead-test/spare:1': () => images.tag(testImage, `${engine.prefix}/spare:1`),
+  }
+  await Promise.all(Object.entries(made).map(([name, make]) => (text.includes(name) ? make() : undefined)))
 }
 
 /** Two test files share an engine: a compose file says itself what its project is called. */
@@ -135,10 +136,17 @@ async function nameProjects(folder: string, engine: TestEngine): Promise<void> {
   }
 }
 
-function withProjectName(example: object, engine: TestEngine): object {
-  const { name, compose_content } = example as { name?: string; compose_content?: string }
-  if (compose_content === undefined) return example
-  return { ...example, compose_content: `name: ${engine.name(name ?? 'new')}\n${compose_content}` }
+function inWorld(example: object, engine: TestEngine, job: string): object {
+  const subnet = Number.parseInt(engine.prefix.slice(3, 5), 16)
+  const text = JSON.stringify(example)
+    .replaceAll(A_JOB, job)
+    .replaceAll('fairlead-test-', `${engine.prefix}-`)
+    .replaceAll('fairlead-test/spare', `${engine.prefix}/spare`)
+    .replaceAll('10.213.7.', `10.213.${subnet}.`)
+  const { name, compose_content, ...rest } = JSON.parse(text) as { name?: string; compose_content?: string }
+  const project =
+    compose_content === undefined ? {} : { compose_content: `name: ${engine.name(name ?? 'new')}\n${compose_content}` }
+  return { ...(name === undefined ? {} : { name }), ...project, ...rest }
 }
 
 const asText = (value: unknown): string =>

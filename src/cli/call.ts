@@ -1,5 +1,6 @@
 // One request of a command and its answer, with a line of progress where somebody watches.
 
+import type { IncomingMessage } from 'node:http'
 import { type Arguments, has, textOf } from './arguments.ts'
 import type { Command } from './document.ts'
 import { ClientError, Refusal } from './failure.ts'
@@ -31,6 +32,7 @@ export function askOf(command: Command, input: Input, args: Arguments): Ask {
       ...(has(args, 'async') ? { prefer: 'respond-async' } : {}),
     },
     ...(body === undefined ? {} : { body }),
+    ...(command.permission === 'public' ? { open: true as const } : {}),
   }
 }
 
@@ -65,7 +67,7 @@ export async function answerOf(
 /** Says something last when somebody presses Ctrl-C. */
 export function onInterrupt(say: () => void): () => void {
   const stop = () => {
-    process.stderr.write('\r\x1b[K')
+    if (process.stderr.isTTY) process.stderr.write('\r\x1b[K')
     say()
     process.exit(130)
   }
@@ -74,7 +76,10 @@ export function onInterrupt(say: () => void): () => void {
 }
 
 async function plainAnswer(session: Session, ask: Ask): Promise<Answered> {
-  const answer = await session.ask(ask)
+  return wholeOf(await session.ask(ask))
+}
+
+async function wholeOf(answer: IncomingMessage): Promise<Answered> {
   const text = await bodyOf(answer)
   if ((answer.statusCode ?? 0) >= 400) throw new Refusal(answer.statusCode ?? 0, text)
   return { text, etag: answer.headers.etag }
@@ -86,11 +91,7 @@ async function watchedAnswer(session: Session, ask: Ask, progress: Progress): Pr
     ...ask,
     headers: { ...ask.headers, accept: 'application/x-ndjson, application/json' },
   })
-  if (!answer.headers['content-type']?.includes('ndjson')) {
-    const text = await bodyOf(answer)
-    if ((answer.statusCode ?? 0) >= 400) throw new Refusal(answer.statusCode ?? 0, text)
-    return { text, etag: answer.headers.etag }
-  }
+  if (!answer.headers['content-type']?.includes('ndjson')) return wholeOf(answer)
   try {
     for await (const line of linesOf(answer)) {
       const event = JSON.parse(line) as WorkEvent | { type: 'result'; status: number; body: unknown }

@@ -6,7 +6,7 @@ import { areasOf, findCommand, LOCAL } from './find.ts'
 import { type Flag, flagsOf, helpFlag, profileFlag, slotsOf } from './flags.ts'
 import type { Profiles } from './profile.ts'
 import { wordsOf } from './schema.ts'
-import { targetOf } from './session.ts'
+import { targetOf } from './target.ts'
 
 export interface Candidate {
   value: string

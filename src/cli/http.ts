@@ -11,6 +11,10 @@ export interface Ask {
   headers?: Record<string, string>
   /** A text, or a maker of a stream, which is called again when the request has to be repeated. */
   body?: string | (() => Readable)
+  /** It can't be sent a second time. */
+  once?: true
+  /** Open to everybody: it goes without a token, and a 401 is an answer like any other. */
+  open?: true
 }
 
 const CONNECT_LIMIT_MS = 10_000
@@ -20,7 +24,11 @@ export async function exchange(base: string, ask: Ask): Promise<IncomingMessage>
   const { request } = moduleFor(url)
   const options: RequestOptions = { method: ask.method, headers: { 'user-agent': 'fairlead-client', ...ask.headers } }
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
-  const sending = request(url, options, resolve)
+  const sending = request(url, options, answer => {
+    // A refusal comes before the file is through; the rest of it would wait for ever to be read.
+    answer.on('end', () => sending.writableFinished || sending.destroy())
+    resolve(answer)
+  })
   sending.on('error', error => reject(unreachable(base, error)))
   sending.on('socket', socket => {
     if (!socket.connecting) return

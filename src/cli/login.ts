@@ -8,8 +8,9 @@ import { textOf as bodyOf, exchange, trust } from './http.ts'
 import { tableLines } from './print/table.ts'
 import type { Profile } from './profile.ts'
 import type { World } from './run.ts'
-import { addressOf, logIn, Session } from './session.ts'
+import { logIn, Session } from './session.ts'
 import { readFile } from './source-file.ts'
+import { addressOf } from './target.ts'
 
 const DEFAULT_URL = 'http://127.0.0.1:8090'
 

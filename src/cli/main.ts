@@ -9,7 +9,7 @@ import { openProfiles } from './profile.ts'
 import { openPrompt } from './prompt.ts'
 import { runCommand, type World } from './run.ts'
 import { openScreen } from './screen.ts'
-import { targetOf } from './session.ts'
+import { targetOf } from './target.ts'
 
 async function main(argv: readonly string[]): Promise<void> {
   const { env, stdout, stderr } = process

@@ -12,8 +12,9 @@ import type { AnswerStyle } from './print/answer.ts'
 import type { Profiles } from './profile.ts'
 import type { Prompt } from './prompt.ts'
 import type { Screen } from './screen.ts'
-import { NOT_LOGGED_IN, Session, targetOf } from './session.ts'
+import { Session } from './session.ts'
 import { readFile } from './source-file.ts'
+import { NOT_LOGGED_IN, targetOf } from './target.ts'
 
 export interface World {
   env: Record<string, string | undefined>
@@ -154,9 +155,8 @@ class Running {
 
   #file(): string {
     const file = textOf(this.#args, 'file')
-    if (file === undefined)
-      throw new UsageError(`${this.#command.words.join(' ')} needs --file FILE (- for standard input).`)
-    return file
+    if (file !== undefined) return file
+    throw new UsageError(`${this.#command.words.join(' ')} needs --file FILE (- for standard input).`)
   }
 }
 

@@ -3,38 +3,8 @@
 import type { IncomingMessage } from 'node:http'
 import { ClientError } from './failure.ts'
 import type { Ask } from './http.ts'
-import { type Profile, type Profiles, unknownProfile } from './profile.ts'
-
-export interface Target {
-  url: string
-  /** The name of the profile it comes from; none for what the environment names. */
-  profile?: string
-  kept?: Profile
-  apiKey?: string
-}
-
-/** A profile named on the command line wins over the environment, the environment over the current profile. */
-export function targetOf(
-  profiles: Profiles,
-  env: Record<string, string | undefined>,
-  named?: string,
-): Target | undefined {
-  const { FAIRLEAD_URL, FAIRLEAD_API_KEY } = env
-  if (named === undefined && FAIRLEAD_URL && FAIRLEAD_API_KEY)
-    return { url: addressOf(FAIRLEAD_URL), apiKey: FAIRLEAD_API_KEY }
-  const name = named ?? profiles.current()
-  const kept = profiles.read(name)
-  if (named !== undefined && !kept) throw unknownProfile(named, profiles.names())
-  const url = named === undefined && FAIRLEAD_URL ? addressOf(FAIRLEAD_URL) : kept?.url
-  if (url === undefined) return undefined
-  const apiKey = named === undefined && FAIRLEAD_API_KEY ? FAIRLEAD_API_KEY : undefined
-  // A stored key goes only to the server it was stored for.
-  if (apiKey !== undefined || kept?.url !== url) return { url, ...(apiKey ? { apiKey } : {}) }
-  return { url, profile: name, kept, ...(kept.api_key ? { apiKey: kept.api_key } : {}) }
-}
-
-export const NOT_LOGGED_IN =
-  'You are not logged in. Log in with: fairlead login URL (or set FAIRLEAD_URL and FAIRLEAD_API_KEY).'
+import type { Profiles } from './profile.ts'
+import type { Target } from './target.ts'
 
 export class Session {
   readonly target: Target
@@ -47,11 +17,11 @@ export class Session {
   }
 
   /** Asks with the token; when it is refused and a key is at hand, once more with a new one. */
-  async ask(ask: Ask, repeatable = true): Promise<IncomingMessage> {
+  async ask(ask: Ask): Promise<IncomingMessage> {
     const answer = await this.#send(ask)
-    if (answer.statusCode !== 401) return answer
+    if (answer.statusCode !== 401 || ask.open) return answer
     answer.resume()
-    if (!repeatable) throw this.#refused()
+    if (ask.once) throw this.#refused()
     await this.renew()
     const again = await this.#send(ask)
     if (again.statusCode === 401) throw this.#refused()
@@ -73,7 +43,7 @@ export class Session {
 
   async #send(ask: Ask): Promise<IncomingMessage> {
     const { exchange } = await import('./http.ts')
-    const token = await this.token()
+    const token = ask.open ? undefined : await this.token()
     return exchange(this.target.url, {
       ...ask,
       headers: { ...ask.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) },
@@ -108,10 +78,11 @@ export class Session {
         `${url} refuses the API key of profile ${profile}: it was revoked, deleted or has expired. Log in with another: fairlead login ${url}${where}`,
       )
     }
-    if (!kept?.token)
+    if (!kept?.token) {
       return new ClientError(
         `${url} wants to know who you are. Log in with: fairlead login ${url}${where} (or set FAIRLEAD_API_KEY).`,
       )
+    }
     const name = kept.username ? ` --username ${kept.username}` : ''
     return new ClientError(`Your login at ${url} has ended. Log in again: fairlead login ${url}${where}${name}`)
   }
@@ -149,17 +120,6 @@ export async function serverVersion({ url, kept }: Target): Promise<string> {
   } catch (error) {
     return `not known: ${(error as Error).message}`
   }
-}
-
-/** An address as people write it: without a scheme it is https, and http on this machine. */
-export function addressOf(text: string): string {
-  const local = /^(localhost|127\.|\[::1\])/.test(text)
-  const full = /^[a-z]+:\/\//i.test(text) ? text : `${local ? 'http' : 'https'}://${text}`
-  if (!URL.canParse(full) || !/^https?:$/.test(new URL(full).protocol)) {
-    throw new ClientError(`"${text}" is not an address: write it as https://agent.example.com or http://127.0.0.1:8090`)
-  }
-  const { origin, pathname } = new URL(full)
-  return origin + pathname.replace(/\/(api\/?)?$/, '')
 }
 
 /** A minute early, so that it does not run out on the way. */

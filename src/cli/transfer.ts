@@ -40,7 +40,7 @@ export async function passOn(session: Session, ask: Ask): Promise<void> {
 /** The request with a file as its body; the session may repeat it unless it comes from standard input. */
 export function withFile(ask: Ask, file: string): Ask {
   const headers = { ...ask.headers, 'content-type': 'application/octet-stream' }
-  if (file === '-') return { ...ask, headers, body: () => process.stdin }
+  if (file === '-') return { ...ask, headers, body: () => process.stdin, once: true }
   return { ...ask, headers: { ...headers, 'content-length': String(sizeOf(file)) }, body: () => createReadStream(file) }
 }
 

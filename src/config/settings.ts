@@ -92,7 +92,10 @@ export const settings = [
     path: true,
     restart: true,
   }),
-  setting('plugins_path', Path, './plugins', 'Plugins of your own, a folder each. Not in use yet.', { path: true, restart: true }),
+  setting('plugins_path', Path, './plugins', 'Plugins of your own, a folder each. Not in use yet.', {
+    path: true,
+    restart: true,
+  }),
 
   setting(
     'engine.socket',
@@ -112,7 +115,12 @@ export const settings = [
   setting('jobs.retention_days', Whole(1, 36_500), 30, 'How long finished jobs are kept.'),
   setting('audit.retention_days', Whole(1, 36_500), 365, 'How long audit events are kept.'),
 
-  setting('security.enabled', Flag, true, 'Whether requests at the proxy are watched for attacks. These keys are kept, and not in use yet.'),
+  setting(
+    'security.enabled',
+    Flag,
+    true,
+    'Whether requests at the proxy are watched for attacks. These keys are kept, and not in use yet.',
+  ),
   setting('security.retention_days', Whole(1, 36_500), 30, 'How long security events are kept.'),
   setting('security.auto_block.enabled', Flag, false, 'Whether an address that attacks is blocked by itself.'),
   setting('security.auto_block.threshold', Whole(1), 10, 'How many events from one address block it.'),

@@ -1,6 +1,6 @@
 // One text for one value, whatever the order of its keys: what digests and ETags are made from.
 
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 export function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
@@ -14,7 +14,7 @@ export function canonical(value: unknown): string {
 
 /** `"revision.state"`: `If-None-Match` compares the whole, `If-Match` the part before the dot. */
 export function etagOf(body: string, revision?: string): string {
-  const state = createHash('sha1').update(body).digest('base64url')
+  const state = hash('sha1', body, 'base64url')
   return revision === undefined ? `"${state}"` : `"${revision}.${state}"`
 }
 
@@ -24,4 +24,4 @@ export function matches(header: string, etag: string): boolean {
   return header.split(',').some(tag => tag.trim() === '*' || version(tag) === version(etag))
 }
 
-export const revisionOf = (value: unknown): string => createHash('sha1').update(canonical(value)).digest('base64url')
+export const revisionOf = (value: unknown): string => hash('sha1', canonical(value), 'base64url')

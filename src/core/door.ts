@@ -91,10 +91,7 @@ export class Door {
   readonly #locks = new Locks()
   readonly #idempotency: Idempotency
   readonly #runner: Runner
-  readonly #asks: new (
-    viewer: Viewer,
-    ask: Pick<Ask, 'actor' | 'fresh' | 'signal'>,
-  ) => Ask
+  readonly #asks: AskClass
   readonly #questions: ReadonlyMap<string, Query>
   /** Failures whose audit event was written together with what had been done. */
   readonly #audited = new WeakSet<Failure>()
@@ -117,7 +114,7 @@ export class Door {
   }
 
   async answer(operation: Query | Command | ApplyOperation, call: Call): Promise<Answer> {
-    if (operation.kind === 'query') return this.#question(operation, call)
+    if (operation.kind === 'query') return this.question(operation, call)
     const startedAt = performance.now()
     let planned: PlanRow | undefined
     const behind = () => (planned && this.operations.get(planned.operation)) ?? operation
@@ -138,6 +135,15 @@ export class Door {
       this.#auditRefusal(behind() as Command | ApplyOperation, call, failure, startedAt, planned)
       throw failure
     }
+  }
+
+  /** A question is answered at once when what it reads is at hand. */
+  question(operation: Query, call: Call): Answer | Promise<Answer> {
+    const input = this.#admit(operation, call)
+    const output = operation.read(this.#askOnly(call.actor), input as never)
+    return output instanceof Promise
+      ? output.then(found => this.#answered(operation, found))
+      : this.#answered(operation, output)
   }
 
   /** Opens a download after the same checks. */
@@ -225,9 +231,7 @@ export class Door {
     return this.#ask(actor, [])
   }
 
-  async #question(operation: Query, call: Call): Promise<Answer> {
-    const input = this.#admit(operation, call)
-    const output = await operation.read(this.#ask(call.actor, []), input as never)
+  #answered(operation: Query, output: unknown): Answer {
     this.#check(operation, output)
     const revision = operation.revision?.(output as never)
     return { status: 200, body: envelope(operation, output, 'OK'), revision }
@@ -236,9 +240,11 @@ export class Door {
   #admit(operation: Operation, call: Call): unknown {
     requireAccess(call.actor, operation.permission)
     const input = readInput(operation, call.raw)
-    const scopes = operation.scope?.(input as never) ?? []
-    call.deployment = scopes[0]?.deployment
-    requireScope(call.actor, scopes)
+    const scopes = operation.scope?.(input as never)
+    if (scopes) {
+      call.deployment = scopes[0]?.deployment
+      requireScope(call.actor, scopes)
+    }
     operation.admit?.(call.actor, input as never)
     return input
   }
@@ -603,7 +609,7 @@ export class Door {
       fail('PRECONDITION_FAILED', `If-Match does not hold: ${why}. Read it again and repeat the change.`)
     if (!question) return call.ifMatch.trim() === '*' ? undefined : refuse('this has no version to compare with')
     const query = Object.fromEntries(Object.entries(call.raw.query).filter(([name]) => question.fields.query.has(name)))
-    const { body, revision } = await this.#question(question, {
+    const { body, revision } = await this.question(question, {
       ...call,
       raw: { params: call.raw.params, query, body: undefined },
     })
@@ -657,11 +663,16 @@ export class Door {
     }
   }
 
-  #ask(actor: Actor, files: FileSeen[], seed: Buffer = Buffer.alloc(0), signal = new AbortController().signal): Ask {
+  #ask(actor: Actor, files: FileSeen[], seed?: Buffer, signal?: AbortSignal): Ask {
     const noteFile = (path: string, sha256: string | null) => {
       if (!files.some(file => file.path === path)) files.push({ path, sha256 })
     }
-    return new this.#asks({ actor, noteFile }, { actor, fresh: freshFrom(seed), signal })
+    return new this.#asks({ actor, noteFile }, seed, signal)
+  }
+
+  /** For a question, of which nobody wants to know the files. */
+  #askOnly(actor: Actor): Ask {
+    return new this.#asks({ actor, noteFile: ignored })
   }
 
   #check(operation: Query | Command, output: unknown): void {
@@ -693,20 +704,33 @@ interface Decision {
   files: FileSeen[]
 }
 
+type AskClass = new (viewer: Viewer, seed?: Buffer, signal?: AbortSignal) => Ask
+const NO_SEED = Buffer.alloc(0)
+const ignored = (): void => {}
+
 /** One class for all asks of an agent: a reader is made when it is first used, bound to the actor. */
 function askClass(factories: ReaderFactories) {
   class Asking {
     readonly actor: Actor
-    readonly fresh: Ask['fresh']
-    readonly signal: AbortSignal
     readonly viewer: Viewer
     readonly made: Record<string, unknown> = {}
+    readonly seed: Buffer | undefined
+    given: AbortSignal | undefined
 
-    constructor(viewer: Viewer, ask: Pick<Ask, 'actor' | 'fresh' | 'signal'>) {
+    constructor(viewer: Viewer, seed?: Buffer, signal?: AbortSignal) {
       this.viewer = viewer
-      this.actor = ask.actor
-      this.fresh = ask.fresh
-      this.signal = ask.signal
+      this.actor = viewer.actor
+      this.seed = seed
+      this.given = signal
+    }
+
+    get fresh(): Ask['fresh'] {
+      return freshFrom(this.seed ?? NO_SEED)
+    }
+
+    get signal(): AbortSignal {
+      this.given ??= new AbortController().signal
+      return this.given
     }
   }
   for (const [name, factory] of Object.entries(factories as Record<string, (viewer: Viewer) => unknown>)) {
@@ -717,10 +741,7 @@ function askClass(factories: ReaderFactories) {
       },
     })
   }
-  return Asking as unknown as new (
-    viewer: Viewer,
-    ask: Pick<Ask, 'actor' | 'fresh' | 'signal'>,
-  ) => Ask
+  return Asking as unknown as AskClass
 }
 
 function envelope(operation: Query | Command, output: unknown, message: string): object {

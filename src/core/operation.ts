@@ -201,6 +201,8 @@ export interface Fields {
   path: readonly string[]
   query: ReadonlySet<string>
   body: ReadonlySet<string>
+  /** It takes no input at all. */
+  none: boolean
 }
 
 export interface RawInput {
@@ -212,6 +214,7 @@ export interface RawInput {
 /** The validated input, put together from path, query and body. */
 export function readInput(operation: Operation, raw: RawInput): unknown {
   const { fields } = operation
+  if (fields.none && raw.body == null && isEmpty(raw.query)) return {}
   const schemas = operation.input.properties as Record<string, TSchema>
   const input: Record<string, unknown> = {}
   const unknown: string[] = []
@@ -279,5 +282,11 @@ function fieldsOf(http: HttpLine, input: TObject): Fields {
     path,
     query: new Set(rest.filter(name => inQuery(name) || deletes)),
     body: new Set(rest.filter(name => !http.upload && (!inQuery(name) || deletes))),
+    none: path.length + rest.length === 0,
   }
+}
+
+function isEmpty(query: Record<string, unknown>): boolean {
+  for (const _ in query) return false
+  return true
 }

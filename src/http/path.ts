@@ -2,7 +2,10 @@
 
 import type { Operation } from '../core/operation.ts'
 
-export const pathOf = (url: string): string => url.split('?', 1)[0] as string
+export function pathOf(url: string): string {
+  const end = url.indexOf('?')
+  return end < 0 ? url : url.slice(0, end)
+}
 
 /** The parameters of a path that fits the pattern (`/api/users/:id`), or undefined. */
 export function pathMatch(pattern: string, path: string): Record<string, string> | undefined {

@@ -77,6 +77,8 @@ export function httpServer(parts: HttpParts): FastifyInstance {
       done(new Failure('INVALID_JSON', `The body is not valid JSON: ${jsonFault(error)}.`) as unknown as Error)
     }
   })
+  app.decorateRequest('actor', undefined)
+  app.decorateRequest('call', undefined)
   const known = new KnownPaths(operations)
   app.addHook('onRequest', (request, reply, next) => {
     reply.headers(harden).header('x-request-id', request.id)
@@ -90,7 +92,7 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     const line = {
       reqId: request.id,
       method: request.method,
-      path: pathOf(request.url),
+      path: call?.path ?? pathOf(request.url),
       status: reply.statusCode,
       ms: Math.round(reply.elapsedTime * 10) / 10,
       ip: request.ip,
@@ -102,9 +104,14 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     next()
   })
   app.setErrorHandler((error, request, reply) => renderFailure(toFailure(error), request, reply))
-  const authenticate = async (request: FastifyRequest) => {
-    const actor = await actorOf(parts, request.headers.authorization)
-    Object.assign(request, { actor })
+  const authenticate = (request: FastifyRequest, _reply: FastifyReply, next: (error?: Error) => void) => {
+    const found = actorOf(parts, request.headers.authorization)
+    const enter = (actor: Actor) => {
+      ;(request as Carrying).actor = actor
+      next()
+    }
+    if (found instanceof Promise) found.then(enter, next)
+    else enter(found)
   }
   for (const operation of operations) {
     const { method, path, also = [] } = operation.http
@@ -131,10 +138,10 @@ export function httpServer(parts: HttpParts): FastifyInstance {
 }
 
 /** Routing comes first, so this is asked only for what exists. */
-export async function actorOf(
+export function actorOf(
   parts: Pick<HttpParts, 'identify' | 'authEnabled'>,
   header: string | undefined,
-): Promise<Actor> {
+): Actor | Promise<Actor> {
   if (!parts.authEnabled()) return system
   const token = /^Bearer +(\S+)$/i.exec(header ?? '')?.[1]
   return token === undefined ? fail('UNAUTHENTICATED', 'Authorization header required') : parts.identify(token)
@@ -183,7 +190,15 @@ function handlerOf(operation: Operation, door: Door) {
         .send(chunks instanceof Readable ? chunks : Readable.from(chunks, { objectMode: false }))
     }
   }
-  const cacheable = operation.kind === 'query' && operation.http.method === 'GET' && operation.permission !== 'public'
+  if (operation.kind === 'query') {
+    const cacheable = operation.http.method === 'GET' && operation.permission !== 'public'
+    return (request: FastifyRequest, reply: FastifyReply) => {
+      const answer = door.question(operation, callOf(operation, request))
+      if (answer instanceof Promise) return answer.then(found => send(request, reply, found, cacheable))
+      send(request, reply, answer, cacheable)
+      return undefined
+    }
+  }
   return async (request: FastifyRequest, reply: FastifyReply) => {
     const call = callOf(operation, request)
     const streams = isMutation(operation) && !call.plan && !call.respondAsync
@@ -192,7 +207,7 @@ function handlerOf(operation: Operation, door: Door) {
     try {
       const answer = await door.answer(operation, call)
       if (lines) return lines.end(answer.status, answer.body)
-      return send(request, reply, answer, cacheable)
+      return send(request, reply, answer, false)
     } catch (thrown) {
       if (!lines?.open) throw thrown
       const failure = toFailure(thrown)
@@ -202,7 +217,7 @@ function handlerOf(operation: Operation, door: Door) {
 }
 
 function callOf(operation: Operation, request: FastifyRequest): Call {
-  const query = { ...(request.query as Record<string, unknown>) }
+  const query = request.query as Record<string, unknown>
   const call: Call = {
     actor: (request as Carrying).actor ?? system,
     raw: {
@@ -218,14 +233,15 @@ function callOf(operation: Operation, request: FastifyRequest): Call {
     method: request.method === 'HEAD' ? 'GET' : request.method,
     path: pathOf(request.url),
   }
-  Object.assign(request, { call })
+  ;(request as Carrying).call = call
   if (!isMutation(operation)) return call
   if (query.plan !== undefined) {
     if (query.plan !== 'true' && query.plan !== 'false') {
       fail('VALIDATION_FAILED', '`plan` must be true or false.', [{ path: 'plan', message: 'must be true or false' }])
     }
     call.plan = query.plan === 'true'
-    delete query.plan
+    const { plan: _, ...rest } = query
+    call.raw.query = rest
   }
   const key = request.headers['idempotency-key']
   if (typeof key === 'string') call.idempotencyKey = key

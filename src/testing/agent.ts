@@ -69,9 +69,11 @@ export async function testAgent(options: TestAgentOptions = {}): Promise<TestAge
     ...(options.extra ? { extra: options.extra } : {}),
   })
   const tokens = new Map<Name, Promise<string>>()
-  const login = async (body: object) => (await agent.app.inject({ method: 'POST', url: '/api/auth/login', body })).json().token as string
+  const login = async (body: object) =>
+    (await agent.app.inject({ method: 'POST', url: '/api/auth/login', body })).json().token as string
   const tokenOf = (name: Name) => {
-    const known = tokens.get(name) ?? login(name === 'key' ? { api_key: API_KEY } : { username: name, password: PASSWORD })
+    const known =
+      tokens.get(name) ?? login(name === 'key' ? { api_key: API_KEY } : { username: name, password: PASSWORD })
     tokens.set(name, known)
     return known
   }
@@ -96,7 +98,9 @@ export async function testAgent(options: TestAgentOptions = {}): Promise<TestAge
 }
 
 async function writeWorldFiles(folder: string, file: string, { config = '', empty }: TestAgentOptions): Promise<void> {
-  await writeFile(file, `auth:\n  jwt_secret: test-secret-of-this-agent-only\n  api_keys: [${API_KEY}]\n${config}`, { mode: 0o600 })
+  await writeFile(file, `auth:\n  jwt_secret: test-secret-of-this-agent-only\n  api_keys: [${API_KEY}]\n${config}`, {
+    mode: 0o600,
+  })
   await mkdir(join(folder, 'deployments'), { recursive: true })
   if (empty) return
   for (const name of ['blog', 'shop']) {

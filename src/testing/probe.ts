@@ -37,12 +37,19 @@ export interface ProbeAgent extends TestAgent {
   probe: Probe
 }
 
+export interface ProbeOptions extends TestAgentOptions {
+  probeFolder?: string
+  /** What happens at a point, from the start on: a recovery comes to points too. */
+  at?: Record<string, () => void | Promise<void>>
+}
+
 /** A test agent with the probe feature beside those of the product. */
-export async function probeAgent(options: TestAgentOptions & { probeFolder?: string } = {}): Promise<ProbeAgent> {
-  const { probeFolder, ...rest } = options
+export async function probeAgent(options: ProbeOptions = {}): Promise<ProbeAgent> {
+  const { probeFolder, at, ...rest } = options
   const folder = probeFolder ?? (await mkdtemp(join(tmpdir(), 'fairlead-probe-')))
   await mkdir(folder, { recursive: true })
   const made = probe(folder)
+  for (const [point, what] of Object.entries(at ?? {})) made.at.set(point, what)
   const agent = await testAgent({ ...rest, extra: made.extra })
   made.attach(agent.db)
   const stop = async (keep?: 'keep') => {

@@ -85,6 +85,13 @@ test('one record is names and values; an empty list says so, beside standard out
   assert.deepEqual(await client.ok(['probe', 'nothing']), { code: 0, stdout: '', stderr: 'No nothing.\n' })
 })
 
+test('a login that is refused as an operation is an answer, not the end of the own login', async () => {
+  const { code, stderr } = await client.run(['auth', 'login', '--username', 'bob', '--password-file', '-'], {
+    input: 'wrong',
+  })
+  assert.deepEqual([code, stderr], [1, 'fairlead: Invalid username or password\n'])
+})
+
 test('a page that is not the last says how to go on', async () => {
   const { stdout, stderr } = await client.ok(['audit', 'events', '--limit', '2'])
   assert.equal(stdout.trimEnd().split('\n').length, 3)
@@ -117,44 +124,53 @@ test('flags of every shape become the fields they are named for', async () => {
     assert.deepEqual([id, name], ['i/d', 'me'])
     return rest
   }
-  assert.deepEqual(await sent(['--count', '-3', '--ratio=0.5', '--is-on']), { count: -3, ratio: 0.5, is_on: true })
-  assert.deepEqual(await sent(['--no-is-on']), { is_on: false })
-  assert.deepEqual(await sent(['--is-on=false']), { is_on: false })
-  assert.deepEqual(await sent(['--words', 'red,green', '--words', 'blue']), { words: ['red', 'green', 'blue'] })
-  assert.deepEqual(await sent(['--words', '["red"]']), { words: ['red'] })
-  assert.deepEqual(await sent(['--labels', 'a=1', '--labels', 'b=x=y']), { labels: { a: '1', b: 'x=y' } })
-  assert.deepEqual(await sent(['--limits.per-second', '5', '--limits.burst.on']), {
+  const many = ['--count', '-3', '--ratio=0.5', '--is-on', '--words', 'red,green', '--words', 'blue', '--note', 'null']
+  const nested = ['--labels', 'a=1', '--labels', 'b=x=y', '--limits.per-second', '5', '--limits.burst.on']
+  const pairs = ['--env', 'A=1', '--env', 'B=x=y', '--env', 'TAKEN', '--env-file', 'vars.env']
+  const objects = ['--targets', 'host=a,port=1', '--targets', '{"host":"b","port":2}']
+  const named = ['--page-file', 'page.html', '--set-json', 'mine', '--output=x']
+  const env = { TAKEN: 'from outside' }
+  assert.deepEqual(await sent([...many, ...nested, ...pairs, ...objects, ...named], { env }), {
+    count: -3,
+    ratio: 0.5,
+    is_on: true,
+    words: ['red', 'green', 'blue'],
+    note: null,
+    labels: { a: '1', b: 'x=y' },
     limits: { per_second: 5, burst: { on: true } },
-  })
-  assert.deepEqual(await sent(['--limits', '{"per_second":1}']), { limits: { per_second: 1 } })
-  assert.deepEqual(await sent(['--limits-file', 'limits.yml']), { limits: { per_second: 9, burst: { on: true } } })
-  assert.deepEqual(await sent(['--env', 'A=1', '--env', 'B=x=y', '--env-file', 'vars.env']), {
     env_vars: [
-      ['A', '1'],
-      ['B', 'x=y'],
-      ['C', 'three 3'],
-      ['D', '4'],
-    ].map(([key, value]) => ({ key, value })),
-  })
-  assert.deepEqual(await sent(['--env', 'TAKEN'], { env: { TAKEN: 'from outside' } }), {
-    env_vars: [{ key: 'TAKEN', value: 'from outside' }],
-  })
-  assert.deepEqual(await sent(['--targets', 'host=a,port=1', '--targets', '{"host":"b","port":2}']), {
+      { key: 'A', value: '1' },
+      { key: 'B', value: 'x=y' },
+      { key: 'TAKEN', value: 'from outside' },
+      { key: 'C', value: 'three 3' },
+      { key: 'D', value: '4' },
+    ],
     targets: [
       { host: 'a', port: 1 },
       { host: 'b', port: 2 },
     ],
+    page_content: '<p>\n',
+    json: 'mine',
+    output: 'x',
   })
-  assert.deepEqual(await sent(['--page-file', 'page.html']), { page_content: '<p>\n' })
-  assert.deepEqual(await sent(['--page-file', '-'], { input: 'from a pipe' }), { page_content: 'from a pipe' })
-  assert.deepEqual(await sent(['--note', 'null']), { note: null })
-  assert.deepEqual(await sent(['--note-file', '-'], { input: 'a line\n' }), { note: 'a line' })
-  assert.deepEqual(await sent(['--set-json', 'mine', '--output=x']), { json: 'mine', output: 'x' })
-  assert.deepEqual(await sent(['--body', '{"count":1,"note":"n"}', '--count', '2']), { count: 2, note: 'n' })
-  assert.deepEqual(await sent(['--body-file', '-'], { input: 'count: 7\nwords: [red]\n' }), {
-    count: 7,
+  const json = ['--no-is-on', '--words', '["red"]', '--limits', '{"per_second":1}', '--page-file', '-']
+  assert.deepEqual(await sent(json, { input: 'from a pipe\n' }), {
+    is_on: false,
     words: ['red'],
+    limits: { per_second: 1 },
+    page_content: 'from a pipe\n',
   })
+  assert.deepEqual(
+    await sent(['--is-on=false', '--limits-file', 'limits.yml', '--note-file', '-'], { input: 'a line\n' }),
+    {
+      is_on: false,
+      limits: { per_second: 9, burst: { on: true } },
+      note: 'a line',
+    },
+  )
+  assert.deepEqual(await sent(['--body', '{"count":1,"note":"n"}', '--count', '2']), { count: 2, note: 'n' })
+  const yaml = 'count: 7\nwords: [red]\n'
+  assert.deepEqual(await sent(['--body-file', '-'], { input: yaml }), { count: 7, words: ['red'] })
 })
 
 test('a required text is an argument or a flag', async () => {

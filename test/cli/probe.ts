@@ -103,7 +103,10 @@ const put = command('probe.put', {
   input: Type.Object({ key: Type.String() }),
   output: Type.Object({ key: Type.String(), bytes: Type.Integer() }),
   example: { key: 'a.bin' },
-  decide: () => [receive({}, { as: 'received' })],
+  decide: (_ask, { key }) => {
+    if (key === 'forbidden') fail('CONFLICT', 'Nothing is kept under this name.')
+    return [receive({}, { as: 'received' })]
+  },
   reply: (_ask, { key }, { received }) => ({ key, bytes: (received as { bytes: number }).bytes }),
 })
 

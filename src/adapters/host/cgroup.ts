@@ -38,7 +38,8 @@ export async function usageOf(pid: number): Promise<Usage | undefined> {
 type Own = Omit<Usage, 'at' | 'networkRx' | 'networkTx'>
 
 async function readV1(places: ReadonlyMap<string, string>): Promise<Own> {
-  const file = (controller: string, name: string) => readFile(`${ROOT}/${controller}${places.get(controller)}/${name}`, 'utf8')
+  const file = (controller: string, name: string) =>
+    readFile(`${ROOT}/${controller}${places.get(controller)}/${name}`, 'utf8')
   const [cpu, usage, limit, memory, blocks, pids] = await Promise.all([
     file('cpuacct', 'cpuacct.usage'),
     file('memory', 'memory.usage_in_bytes'),
@@ -60,8 +61,11 @@ async function readV1(places: ReadonlyMap<string, string>): Promise<Own> {
 
 async function readV2(folder: string): Promise<Own> {
   const file = (name: string) => readFile(`${folder}/${name}`, 'utf8')
-  const [cpu, usage, limit, memory, io, pids] = await Promise.all(['cpu.stat', 'memory.current', 'memory.max', 'memory.stat', 'io.stat', 'pids.current'].map(file)) as [string, string, string, string, string, string]
-  const sum = (key: string) => [...io.matchAll(new RegExp(`\\b${key}=(\\d+)`, 'g'))].reduce((all, match) => all + Number(match[1]), 0)
+  const [cpu, usage, limit, memory, io, pids] = (await Promise.all(
+    ['cpu.stat', 'memory.current', 'memory.max', 'memory.stat', 'io.stat', 'pids.current'].map(file),
+  )) as [string, string, string, string, string, string]
+  const sum = (key: string) =>
+    [...io.matchAll(new RegExp(`\\b${key}=(\\d+)`, 'g'))].reduce((all, match) => all + Number(match[1]), 0)
   return {
     cpuNanoseconds: field(cpu, 'usage_usec') * 1000,
     memoryUsage: Math.max(0, Number(usage) - field(memory, 'inactive_file')),

@@ -58,25 +58,32 @@ function entries(text: string): Entry[] {
   return found
 }
 
+/** In both sorts of quotes a backslash before the quote keeps it from ending the value. */
 function closed(raw: string, quote: string): boolean {
-  const body = raw.trim().slice(1)
-  return quote === "'" ? body.includes("'") : /(^|[^\\])(\\\\)*"/.test(body)
+  return body(raw.trim(), quote) !== undefined
+}
+
+function body(text: string, quote: string): string | undefined {
+  const inner = quote === "'" ? /^'((?:[^'\\]|\\[\s\S])*)'/ : /^"((?:[^"\\]|\\[\s\S])*)"/
+  return inner.exec(text)?.[1]
 }
 
 function unquoted(raw: string): string {
   const text = raw.trim()
-  if (text.startsWith("'")) return text.slice(1, text.indexOf("'", 1))
-  if (text.startsWith('"')) {
-    const body = /^"((?:[^"\\]|\\.)*)"/s.exec(text)?.[1] ?? text.slice(1)
-    return body.replace(/\\(.)/gs, (_all, letter: string) => ({ n: '\n', r: '\r', t: '\t' })[letter] ?? letter)
-  }
+  const single = body(text, "'")
+  if (single !== undefined) return single.replaceAll("\\'", "'")
+  const double = body(text, '"')
+  if (double !== undefined)
+    return double.replace(/\\([nrtabfv$"\\])/g, (_all, letter: string) => ESCAPES[letter] ?? letter)
   return text.replace(/\s+#.*$/, '')
 }
 
-/** Plain where that is safe, in single quotes where Compose would otherwise change it. */
+const ESCAPES: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', a: '\x07', b: '\b', f: '\f', v: '\v' }
+
+/** Plain where that is safe, in single quotes where Compose would otherwise change it, in double quotes where those can't hold it. */
 function quoted(value: string): string {
   if (value === '' || /^[A-Za-z0-9_./:@%+,=-]+$/.test(value)) return value
-  if (!value.includes("'")) return `'${value}'`
+  if (!/['\\\r\n]/.test(value)) return `'${value}'`
   const escaped = value
     .replace(/[\\"$]/g, letter => `\\${letter}`)
     .replaceAll('\n', '\\n')

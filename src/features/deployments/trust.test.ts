@@ -16,15 +16,24 @@ after(async () => {
   await world.cleanup()
 })
 
-const text = (more = '') => `services:\n  web:\n    image: ${testImage}\n    command: sleep 3600\n    init: true\n    stop_grace_period: 1s\n${more}`
+const text = (more = '') =>
+  `services:\n  web:\n    image: ${testImage}\n    command: sleep 3600\n    init: true\n    stop_grace_period: 1s\n${more}`
 const wide = text('    pid: host\n')
 
 test('an operator creates a deployment of his own and gets level admin on it', async () => {
   const name = world.name('own')
-  const made = await agent.request('POST /api/deployments', { as: 'nina', body: { name, compose_content: text(), auto_start: true } })
+  const made = await agent.request('POST /api/deployments', {
+    as: 'nina',
+    body: { name, compose_content: text(), auto_start: true },
+  })
   assert.equal(made.statusCode, 201, made.body)
-  assert.deepEqual((await agent.request(`GET /api/deployments/${name}/users`)).json().data, [{ user_id: 4, username: 'nina', access_level: 'admin' }])
-  assert.deepEqual((await agent.request('GET /api/deployments', { as: 'nina' })).json().map((one: { name: string }) => one.name), [name])
+  assert.deepEqual((await agent.request(`GET /api/deployments/${name}/users`)).json().data, [
+    { user_id: 4, username: 'nina', access_level: 'admin' },
+  ])
+  assert.deepEqual(
+    (await agent.request('GET /api/deployments', { as: 'nina' })).json().map((one: { name: string }) => one.name),
+    [name],
+  )
   assert.equal((await agent.request(`GET /api/deployments/${name}`, { as: 'bob' })).statusCode, 404)
   const gone = await agent.request(`DELETE /api/deployments/${name}?remove_files=true`, { as: 'nina' })
   assert.equal(gone.statusCode, 200, gone.body)
@@ -32,7 +41,12 @@ test('an operator creates a deployment of his own and gets level admin on it', a
 
 test('a compose file that reaches outside is refused to an operator, and leaves nothing behind', async () => {
   const name = world.name('reach')
-  for (const compose_content of [wide, text('    volumes: ["/:/host"]\n'), text('    env_file: /etc/passwd\n'), `include: [/etc/passwd]\n${text()}`]) {
+  for (const compose_content of [
+    wide,
+    text('    volumes: ["/:/host"]\n'),
+    text('    env_file: /etc/passwd\n'),
+    `include: [/etc/passwd]\n${text()}`,
+  ]) {
     const answer = await agent.request('POST /api/deployments', { as: 'nina', body: { name, compose_content } })
     assert.equal(answer.statusCode, 400, compose_content)
     assert.equal(answer.json().code, 'COMPOSE_INVALID')
@@ -48,7 +62,10 @@ test('what an administrator stored stays allowed, until somebody else changes it
   assert.equal(stored.statusCode, 200, stored.body)
   const started = await agent.request(`POST /api/deployments/${name}/start`, { as: 'bob' })
   assert.equal(started.statusCode, 200, started.body)
-  const changed = await agent.request(`PUT /api/deployments/${name}`, { as: 'bob', body: { env_vars: [{ key: 'A', value: '1' }] } })
+  const changed = await agent.request(`PUT /api/deployments/${name}`, {
+    as: 'bob',
+    body: { env_vars: [{ key: 'A', value: '1' }] },
+  })
   assert.equal(changed.json().code, 'COMPOSE_INVALID', changed.body)
   await writeFile(file, wide.replace('3600', '3601'))
   const edited = await agent.request(`POST /api/deployments/${name}/restart`, { as: 'bob' })
@@ -61,7 +78,10 @@ test('what an administrator stored stays allowed, until somebody else changes it
 test('what was left behind under a name is not for the next one to find', async () => {
   const name = world.name('left')
   const compose_content = `${text('    volumes: [data:/data]\n')}volumes:\n  data: {}\n`
-  assert.equal((await agent.request('POST /api/deployments', { body: { name, compose_content, auto_start: true } })).statusCode, 201)
+  assert.equal(
+    (await agent.request('POST /api/deployments', { body: { name, compose_content, auto_start: true } })).statusCode,
+    201,
+  )
   await agent.request(`DELETE /api/deployments/${name}`)
   assert.equal((await agent.request('POST /api/deployments', { as: 'nina', body: { name } })).json().code, 'CONFLICT')
   await agent.request('POST /api/deployments', { body: { name } })
@@ -74,7 +94,11 @@ test('what was left behind under a name is not for the next one to find', async 
 test('containers of a project that was made elsewhere are not taken over', async () => {
   const name = world.name('elsewhere')
   await world.run('theirs', 'sleep 3600', {
-    Labels: { 'com.docker.compose.project': name, 'com.docker.compose.service': 'web', 'com.docker.compose.project.working_dir': '/somewhere/else' },
+    Labels: {
+      'com.docker.compose.project': name,
+      'com.docker.compose.service': 'web',
+      'com.docker.compose.project.working_dir': '/somewhere/else',
+    },
   })
   await new Promise(next => setTimeout(next, 300))
   const answer = await agent.request('POST /api/deployments', { body: { name, compose_content: text() } })
@@ -91,6 +115,16 @@ test('a deployment is made from a template with generated secrets', async () => 
   const secrets = made.json().data.env_vars.filter((one: { key: string }) => /PASSWORD/.test(one.key))
   assert.ok(secrets.length > 0 && secrets.every((one: { value: string }) => one.value.length >= 16))
   for (const { value } of secrets) assert.ok(!planned.body.includes(value))
-  assert.equal((await agent.request('POST /api/deployments', { body: { name: `${name}2`, template_id: 'nothing' } })).statusCode, 404)
-  assert.equal((await agent.request('POST /api/deployments', { body: { name: `${name}2`, template_id: 'postgres', values: { NOPE: 1 } } })).statusCode, 400)
+  assert.equal(
+    (await agent.request('POST /api/deployments', { body: { name: `${name}2`, template_id: 'nothing' } })).statusCode,
+    404,
+  )
+  assert.equal(
+    (
+      await agent.request('POST /api/deployments', {
+        body: { name: `${name}2`, template_id: 'postgres', values: { NOPE: 1 } },
+      })
+    ).statusCode,
+    400,
+  )
 })

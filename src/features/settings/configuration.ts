@@ -3,7 +3,16 @@
 import { createHash } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
-import { type Config, ConfigError, editConfig, type LoadedConfig, parseConfig, publicConfig, redactConfigText, restartRequired } from '../../config.ts'
+import {
+  type Config,
+  ConfigError,
+  editConfig,
+  type LoadedConfig,
+  parseConfig,
+  publicConfig,
+  redactConfigText,
+  restartRequired,
+} from '../../config.ts'
 import type { EventBus } from '../../core/event.ts'
 import { fail } from '../../core/failure.ts'
 import type { Viewer } from '../../core/operation.ts'
@@ -53,7 +62,10 @@ export class Configuration {
     const { mode, uid, gid } = await stat(this.file)
     const requireSame = async () => {
       if ((await this.read()).sha256 !== expect) {
-        fail('CONFLICT', 'The configuration file was changed by somebody else meanwhile. Read the settings again and repeat the change.')
+        fail(
+          'CONFLICT',
+          'The configuration file was changed by somebody else meanwhile. Read the settings again and repeat the change.',
+        )
       }
     }
     await writeAside(this.file, text, { mode: mode & 0o777, owner: { uid, gid }, beforeSwap: requireSame })
@@ -85,7 +97,9 @@ export function settingsReader(configuration: Configuration, { noteFile }: Viewe
       noteFile(basename(configuration.file), sha256)
       refuseWhatTheEnvironmentSets(patch, configuration.fromEnv)
       const edited = checkedEdit(configuration, text, patch)
-      return edited === text ? [] : [writeConfiguration({ name: basename(configuration.file), before: text, after: edited })]
+      return edited === text
+        ? []
+        : [writeConfiguration({ name: basename(configuration.file), before: text, after: edited })]
     },
   }
 }
@@ -114,7 +128,10 @@ function checkedEdit(configuration: Configuration, text: string, patch: object):
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
     // The caller learns what is wrong, not where on this machine the file lies.
-    const details = error.problems.map(({ key, message }) => ({ path: key, message: message.replaceAll(configuration.file, basename(configuration.file)) }))
+    const details = error.problems.map(({ key, message }) => ({
+      path: key,
+      message: message.replaceAll(configuration.file, basename(configuration.file)),
+    }))
     return fail('VALIDATION_FAILED', details.map(({ message }) => message).join(' '), details)
   }
 }
@@ -122,7 +139,11 @@ function checkedEdit(configuration: Configuration, text: string, patch: object):
 function refuseWhatTheEnvironmentSets(patch: object, fromEnv: readonly string[]): void {
   const keys = leaves(patch, '').filter(key => fromEnv.includes(key))
   if (keys.length === 0) return
-  fail('CONFLICT', `${keys.join(', ')} is set by an environment variable, which wins over the file. Change it there.`, keys)
+  fail(
+    'CONFLICT',
+    `${keys.join(', ')} is set by an environment variable, which wins over the file. Change it there.`,
+    keys,
+  )
 }
 
 function leaves(value: unknown, path: string): string[] {

@@ -10,7 +10,9 @@ const securityOf = (schema: TObject): TObject => section((schema as Annotated).p
 
 const Settings = Type.Object(
   { ...(whole.properties as Record<string, TSchema>), restart_required: Type.Array(Type.String()) },
-  { description: 'The nested keys of the configuration; `restart_required` lists changed ones that wait for a restart' },
+  {
+    description: 'The nested keys of the configuration; `restart_required` lists changed ones that wait for a restart',
+  },
 )
 
 export const get = query('settings.get', {

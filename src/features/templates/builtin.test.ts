@@ -8,6 +8,7 @@ import { type ComposeModel, openCompose } from '../../adapters/compose/compose.t
 import type { ComposeService } from '../../adapters/compose/model.ts'
 import { openFiles } from '../../adapters/files/index.ts'
 import { freshFrom } from '../../core/fresh.ts'
+import { ownersOf, refuseModel, refuseRawOutside } from '../deployments/policy/index.ts'
 import { type TemplateError, TemplateLibrary } from './library.ts'
 import { categoryNames } from './reader.ts'
 import { renderTemplate } from './render.ts'
@@ -48,7 +49,7 @@ before(async () => {
   await Promise.all([work(), work(), work()])
 })
 
-test('there are at least thirty, and Docker Compose takes every one without a warning', () => {
+test('there are at least thirty; Docker Compose takes every one without a warning, and so does the policy for everybody', () => {
   assert.deepEqual(refused, [])
   assert.ok(all.length >= 30, `only ${all.length}`)
   for (const { template, model } of all) assert.deepEqual(model.warnings, [], template.id)
@@ -143,11 +144,16 @@ test('the table in templates/README.md tells of all of them', async () => {
   assert.deepEqual(shown, rows, `It should have these rows:\n${rows.join('\n')}\n`)
 })
 
-function modelOf(compose: ReturnType<typeof openCompose>, template: Template): Promise<ComposeModel> {
+async function modelOf(compose: ReturnType<typeof openCompose>, template: Template): Promise<ComposeModel> {
   const { composeText, envVars } = renderTemplate(template, {}, freshFrom(Buffer.from(template.id)))
   const envText = envVars.map(({ key, value }) => `${key}='${value}'\n`).join('')
-  const place = { folder: `${tmpdir()}/${template.id}`, composeFile: 'compose.yaml' }
-  return compose.candidate({ ...place, composeText, envText })
+  const folder = { path: `${tmpdir()}/${template.id}`, exists: false }
+  const reads = await refuseRawOutside({ composeText, envText }, folder)
+  const texts = { composeFile: 'compose.yaml', composeText, envText }
+  const model = await compose.candidate({ folder: folder.path, ...texts })
+  const owners = ownersOf({ networks: [], volumes: [], containers: [] }, [])
+  await refuseModel(model, { project: template.id, folder, owners, reads })
+  return model
 }
 
 function environmentOf({ composeText }: Template): [name: string, value: string][] {

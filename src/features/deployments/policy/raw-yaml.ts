@@ -1,6 +1,6 @@
 // The raw text of a compose file, read so that nothing can be hidden from us that Compose's own parser would see.
 
-import { type Alias, isAlias, isMap, isScalar, isSeq, type Node, parseAllDocuments, visit } from 'yaml'
+import { type Alias, type Document, isAlias, isMap, isScalar, isSeq, parseAllDocuments, visit } from 'yaml'
 
 /** What is wrong with a text, as a sentence continues: "has …". */
 export class UnreadableText extends Error {}
@@ -21,25 +21,33 @@ export interface RawYaml {
 
 export type Pair = readonly [key: string, value: unknown]
 
-/** Tags are looked at for all nodes, also those nobody reads. */
 export function readRawYaml(text: string): RawYaml {
   const hidden = breaks.exec(text)
   if (hidden) throw new UnreadableText('holds a character that not everybody takes for a line break: remove it')
   if (/^%/m.test(text)) throw new UnreadableText('holds a YAML directive (a line that begins with %): remove it')
   const documents = parseAllDocuments(text, { merge: false, uniqueKeys: true, logLevel: 'silent' })
-  if (!Array.isArray(documents)) return reader(null, () => undefined)
+  if (!Array.isArray(documents)) return reader(null, new Map())
   if (documents.length > 1) throw new UnreadableText('holds several YAML documents (---): write one')
   const [document] = documents
-  if (!document) return reader(null, () => undefined)
+  if (!document) return reader(null, new Map())
   const [error] = document.errors
-  if (error) throw new UnreadableText(`cannot be read as YAML: ${error.message.split('\n')[0]}`)
+  if (error) throw new UnreadableText(`cannot be read as YAML: ${error.message.split('\n')[0]?.replace(/:$/, '')}`)
+  return reader(document.contents, aliasesOf(document))
+}
+
+/** Looks at the tags of all nodes, and finds what each alias stands for: the last anchor of its name before it. */
+function aliasesOf(document: Document.Parsed): ReadonlyMap<Alias, unknown> {
+  const anchors = new Map<string, unknown>()
+  const found = new Map<Alias, unknown>()
   visit(document, {
     Node(_key, node) {
-      const { tag } = node as Node & { tag?: string }
-      if (tag !== undefined && !tags.has(tag)) throw new UnreadableText(`holds the YAML tag ${tag}: remove it`)
+      if (isAlias(node)) return void found.set(node, anchors.get(node.source))
+      if (node.tag !== undefined && !tags.has(node.tag))
+        throw new UnreadableText(`holds the YAML tag ${node.tag}: remove it`)
+      if (node.anchor !== undefined) anchors.set(node.anchor, node)
     },
   })
-  return reader(document.contents, alias => alias.resolve(document))
+  return found
 }
 
 /** Line breaks to Compose's parser (YAML 1.1), but not to ours (1.2); and marks that it skips. */
@@ -51,13 +59,13 @@ const tags = new Set(['!', '!reset', '!override', ...core])
 /** Aliases can make a small text unfold without end. */
 const maxSteps = 50_000
 
-function reader(root: unknown, resolve: (alias: Alias) => unknown): RawYaml {
+function reader(root: unknown, aliases: ReadonlyMap<Alias, unknown>): RawYaml {
   let steps = 0
   const behind = (node: unknown): unknown => {
     let found = node
     while (isAlias(found)) {
       step()
-      found = resolve(found)
+      found = aliases.get(found)
     }
     return found
   }
