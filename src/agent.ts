@@ -1,6 +1,6 @@
 // The wiring of the agent, read top to bottom; it closes in reverse.
 
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -146,7 +146,7 @@ async function wire(options: AgentOptions, opened: Opened): Promise<Agent> {
   const stats = new ContainerStats(engine)
   const templates = new TemplateLibrary({
     builtin: () => openFiles(fileURLToPath(new URL('../templates', import.meta.url))),
-    local: () => openFiles(config.templates_path),
+    local: async () => (existsSync(config.templates_path) ? openFiles(config.templates_path) : undefined),
   })
 
   const credentials = sealedCredentials(vault)
@@ -154,7 +154,7 @@ async function wire(options: AgentOptions, opened: Opened): Promise<Agent> {
 
   const operations = [...allOperations, ...(extra?.operations ?? [])]
   checkOperations(operations)
-  const openapi = lazily(() => openApiOf(operations, version))
+  const openapi = lazily(() => Object.freeze(openApiOf(operations, version)))
   const authEnabled = () => settings().auth.enabled
 
   const readers: ReaderFactories = {

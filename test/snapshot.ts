@@ -6,12 +6,13 @@ import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import type { AnyTable } from '../src/core/record.ts'
 import type { Database, Row } from '../src/store/database.ts'
+import { Vault } from '../src/store/vault.ts'
 import type { World } from './walk.ts'
 
 export interface Snapshot {
   /** Every table of the store as it is, by name. */
   tables: Map<string, Row[]>
-  /** The records of the areas, by what a plan calls them, without what moves by itself. */
+  /** The records of the areas by their keys, each a `Shown`. */
   records: Things
   /** Files and folders outside the data folder; a folder ends with a slash. */
   files: Things
@@ -21,6 +22,12 @@ export interface Snapshot {
 
 export type Things = Map<string, unknown>
 
+/** A record under the name a plan gives it, without what moves by itself. */
+export interface Shown {
+  name: string
+  fields: Record<string, unknown>
+}
+
 export interface Difference {
   id: string
   action: 'create' | 'update' | 'delete'
@@ -28,10 +35,18 @@ export interface Difference {
   after: unknown
 }
 
+/** The records that differ, each under the name it had. */
+export function recordDifferences(before: Things, after: Things): Difference[] {
+  return differences(before, after).map(({ action, ...one }) => {
+    const [old, next] = [one.before as Shown | undefined, one.after as Shown | undefined]
+    return { action, id: (old ?? (next as Shown)).name, before: old?.fields, after: next?.fields }
+  })
+}
+
 export async function snapshot(world: World, tables: readonly AnyTable[]): Promise<Snapshot> {
   return {
     tables: allTables(world.db),
-    records: records(world.db, tables),
+    records: records(world, tables),
     files: files(world.folder),
     engine: await engineThings(world),
   }
@@ -69,14 +84,19 @@ function allTables(db: Database): Map<string, Row[]> {
   return new Map(names.map(({ name }) => [name, db.all<Row>(`SELECT * FROM ${name}`)]))
 }
 
-function records(db: Database, tables: readonly AnyTable[]): Things {
+function records({ db, folder }: World, tables: readonly AnyTable[]): Things {
+  const vault = new Vault(Buffer.from(readFileSync(join(folder, 'data', 'master.key'), 'utf8'), 'base64'))
+  // Sealed twice, the same value does not look the same.
+  const opened = (value: unknown) =>
+    typeof value === 'string' && value.startsWith('v1:') ? vault.unseal(value) : value
+  const moves = (table: AnyTable, column: string) => (table.volatile as string[] | undefined)?.includes(column) ?? false
   return new Map(
     tables.flatMap(table =>
-      table.all(db).map(record => {
-        const stable = Object.entries(record).filter(
-          ([column]) => !(table.volatile as string[] | undefined)?.includes(column),
-        )
-        return [`${table.noun} ${table.label(record)}`, Object.fromEntries(stable)] as const
+      table.all(db).map((record): [string, Shown] => {
+        const kept = Object.entries(record).filter(([column]) => !moves(table, column))
+        const stable = kept.map(([column, value]) => [column, opened(value)])
+        const key = `${table.name} ${table.key.map(column => record[column]).join(' ')}`
+        return [key, { name: `${table.noun} ${table.label(record)}`, fields: Object.fromEntries(stable) }]
       }),
     ),
   )

@@ -52,7 +52,7 @@ export interface Worlds {
 
 /** Makes one standard world and copies it for each that is asked for: nobody's password is hashed twice. */
 export async function standardWorlds(
-  options: { config?: string; prepare?: (model: TestAgent) => Promise<void> } = {},
+  options: { config?: string; prepare?: (model: TestAgent) => Promise<unknown> } = {},
 ): Promise<Worlds> {
   const { prepare, ...rest } = options
   const model = await testAgent(rest)

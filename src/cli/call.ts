@@ -5,7 +5,7 @@ import { type Arguments, has, textOf } from './arguments.ts'
 import type { Command } from './document.ts'
 import { ClientError, Refusal } from './failure.ts'
 import { isMutation } from './flags.ts'
-import { type Ask, textOf as bodyOf, linesOf } from './http.ts'
+import { type Ask, doneText, linesOf } from './http.ts'
 import type { Input } from './input.ts'
 import { Progress, type WorkEvent } from './progress.ts'
 import type { Screen } from './screen.ts'
@@ -80,9 +80,7 @@ async function plainAnswer(session: Session, ask: Ask): Promise<Answered> {
 }
 
 async function wholeOf(answer: IncomingMessage): Promise<Answered> {
-  const text = await bodyOf(answer)
-  if ((answer.statusCode ?? 0) >= 400) throw new Refusal(answer.statusCode ?? 0, text)
-  return { text, etag: answer.headers.etag }
+  return { text: await doneText(answer), etag: answer.headers.etag }
 }
 
 /** Steps come line by line; work without steps answers as usual. */

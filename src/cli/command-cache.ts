@@ -4,7 +4,6 @@ import { mkdirSync, readFileSync, statSync, utimesSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { type Command, commandsOf } from './document.ts'
-import { Refusal } from './failure.ts'
 import type { Session } from './session.ts'
 
 /** Counted up when what is kept changes its form. */
@@ -34,7 +33,7 @@ export class CommandCache {
     this.#file = fileOf(env, session.target.url)
   }
 
-  /** The commands at once when they are kept, and whether they were looked at just now. */
+  /** At once when they are kept, otherwise from the server. */
   async commands(): Promise<Command[]> {
     return this.#asked ?? read(this.#file, this.#session.target.url)?.commands ?? this.refresh()
   }
@@ -56,17 +55,16 @@ export class CommandCache {
   }
 
   async #ask(): Promise<Command[]> {
-    const { textOf } = await import('./http.ts')
+    const { doneText } = await import('./http.ts')
     const { url } = this.#session.target
     const kept = read(this.#file, url)
     const headers: Record<string, string> = kept ? { 'if-none-match': kept.etag } : {}
     const answer = await this.#session.ask({ method: 'GET', path: '/api/openapi.json', headers })
-    const text = await textOf(answer)
+    const text = await doneText(answer)
     if (answer.statusCode === 304 && kept) {
       touch(this.#file)
       return kept.commands
     }
-    if (answer.statusCode !== 200) throw new Refusal(answer.statusCode ?? 0, text)
     const commands = commandsOf(text)
     await this.#keep({ format: FORMAT, url, etag: answer.headers.etag ?? '', commands })
     return commands

@@ -2,7 +2,7 @@
 
 import type { IncomingMessage, RequestOptions } from 'node:http'
 import type { Readable } from 'node:stream'
-import { ClientError } from './failure.ts'
+import { ClientError, Refusal } from './failure.ts'
 
 export interface Ask {
   method: string
@@ -56,6 +56,15 @@ export async function textOf(answer: IncomingMessage): Promise<string> {
   }
   return text
 }
+
+/** The whole answer, or the server's refusal. */
+export async function doneText(answer: IncomingMessage): Promise<string> {
+  const text = await textOf(answer)
+  if (isRefusal(answer)) throw new Refusal(answer.statusCode ?? 0, text)
+  return text
+}
+
+export const isRefusal = ({ statusCode = 0 }: IncomingMessage): boolean => statusCode >= 400
 
 /** The lines of an answer as they come. */
 export async function* linesOf(answer: IncomingMessage): AsyncGenerator<string> {

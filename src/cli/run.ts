@@ -107,7 +107,7 @@ class Running {
     if (kind !== 'download' && !upload && !(kind === 'query' && this.#json)) return this.#request(ask)
     const { download, passOn, withFile } = await import('./transfer.ts')
     if (kind === 'download') return download(this.#session, ask, textOf(this.#args, 'output'), this.#world.screen)
-    return upload ? this.#request(withFile(ask, this.#file())) : passOn(this.#session, ask)
+    return upload ? this.#request(withFile(ask, this.#file())) : this.#shown(passOn(this.#session, ask))
   }
 
   sources() {
@@ -124,10 +124,7 @@ class Running {
     const { screen } = this.#world
     const watch =
       screen.live && isMutation(this.#command) && !this.#json && !has(this.#args, 'plan') && !has(this.#args, 'async')
-    const { text, etag } = await answerOf(this.#session, this.#command, ask, screen, watch).catch(error => {
-      if (this.#json && error instanceof Refusal) screen.print(error.text)
-      throw error
-    })
+    const { text, etag } = await this.#shown(answerOf(this.#session, this.#command, ask, screen, watch))
     if (has(this.#args, 'etag')) return screen.print(etag?.replaceAll('"', '') ?? '')
     const { printAnswer, startedJob } = await import('./print/answer.ts')
     const job = startedJob(JSON.parse(text))
@@ -136,6 +133,14 @@ class Running {
     if (!job) return printAnswer(screen, this.#command, JSON.parse(text), this.#style)
     if (!this.#style.quiet) screen.note(`${job.message} Wait for it with: ${this.#style.program} jobs wait ${job.id}`)
     screen.print(job.id)
+  }
+
+  /** With --json a refusal is shown as it came, too. */
+  #shown<T>(answer: Promise<T>): Promise<T> {
+    return answer.catch(error => {
+      if (this.#json && error instanceof Refusal) this.#world.screen.print(error.text)
+      throw error
+    })
   }
 
   /** The exit code tells how the job ended. */

@@ -6,8 +6,8 @@ import type { IncomingMessage } from 'node:http'
 import { basename, dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { temporaryName } from '../lib/write-aside.ts'
-import { ClientError, Refusal } from './failure.ts'
-import { type Ask, textOf } from './http.ts'
+import { ClientError } from './failure.ts'
+import { type Ask, doneText, isRefusal } from './http.ts'
 import { sizeText } from './print/cell.ts'
 import { Progress } from './progress.ts'
 import type { Screen } from './screen.ts'
@@ -15,7 +15,7 @@ import type { Session } from './session.ts'
 
 export async function download(session: Session, ask: Ask, output: string | undefined, screen: Screen): Promise<void> {
   const answer = await session.ask(ask)
-  if ((answer.statusCode ?? 0) >= 400) throw new Refusal(answer.statusCode ?? 0, await textOf(answer))
+  if (isRefusal(answer)) await doneText(answer)
   if (output !== undefined && output !== '-') return save(answer, output, screen)
   if (screen.people && !/text|json|xml|yaml/.test(answer.headers['content-type'] ?? '')) {
     answer.destroy()
@@ -27,14 +27,9 @@ export async function download(session: Session, ask: Ask, output: string | unde
 /** An answer as it is, however long: nothing of it is gathered here. */
 export async function passOn(session: Session, ask: Ask): Promise<void> {
   const answer = await session.ask(ask)
-  if ((answer.statusCode ?? 0) < 400) {
-    await pipeline(answer, process.stdout, { end: false })
-    process.stdout.write('\n')
-    return
-  }
-  const refusal = new Refusal(answer.statusCode ?? 0, await textOf(answer))
-  process.stdout.write(`${refusal.text}\n`)
-  throw refusal
+  if (isRefusal(answer)) await doneText(answer)
+  await pipeline(answer, process.stdout, { end: false })
+  process.stdout.write('\n')
 }
 
 /** The request with a file as its body; the session may repeat it unless it comes from standard input. */

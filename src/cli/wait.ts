@@ -2,7 +2,7 @@
 
 import { onInterrupt } from './call.ts'
 import { ClientError, Refusal } from './failure.ts'
-import { textOf } from './http.ts'
+import { doneText } from './http.ts'
 import { Progress } from './progress.ts'
 import { printable, type Screen } from './screen.ts'
 import type { Session } from './session.ts'
@@ -59,7 +59,6 @@ export function jobFailure({ id, status, error, result }: Job): Error {
 
 async function look(session: Session, id: string): Promise<{ job: Job; text: string }> {
   const answer = await session.ask({ method: 'GET', path: `/api/jobs/${encodeURIComponent(id)}` })
-  const text = await textOf(answer)
-  if (answer.statusCode !== 200) throw new Refusal(answer.statusCode ?? 0, text)
+  const text = await doneText(answer)
   return { job: (JSON.parse(text) as { data: Job }).data, text }
 }

@@ -15,6 +15,8 @@ const own: Record<string, string> = {
   'docs.css': 'text/css; charset=utf-8',
 }
 
+const POLICY = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'"
+
 export function docsPage(): Download {
   return {
     mediaType: 'text/html; charset=utf-8',
@@ -24,13 +26,9 @@ export function docsPage(): Download {
 
 /** The files of the page. They hold nothing of this agent, so they need no token; the document itself does. */
 export function serveDocs(app: FastifyInstance): void {
-  app.addHook('onSend', async (request, reply) => {
-    if (request.url.startsWith('/api/docs')) {
-      reply.header(
-        'content-security-policy',
-        "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'",
-      )
-    }
+  app.addHook('onRequest', (request, reply, next) => {
+    if (request.url.startsWith('/api/docs')) reply.header('content-security-policy', POLICY)
+    next()
   })
   const viewer = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
   for (const [name, type] of Object.entries(assets)) {

@@ -258,13 +258,23 @@ function send(request: FastifyRequest, reply: FastifyReply, answer: Answer, cach
       .header('cache-control', 'no-store')
       .type('application/json; charset=utf-8')
       .send(Readable.from(jsonParts(data, answer.body), { objectMode: false }))
-  const text = JSON.stringify(answer.body)
+  const text = textOf(answer.body)
   reply.code(answer.status).type('application/json; charset=utf-8')
   if (!cacheable) return reply.header('cache-control', 'no-store').send(text)
   const etag = etagOf(text, answer.revision)
   reply.header('etag', etag).header('cache-control', 'private, no-cache')
   if (noneMatches(request.headers['if-none-match'], etag)) return reply.code(304).removeHeader('content-type').send()
   return reply.send(text)
+}
+
+const texts = new WeakMap<object, string>()
+
+/** What is frozen never changes, and is made into text once. */
+function textOf(body: object): string {
+  if (!Object.isFrozen(body)) return JSON.stringify(body)
+  const known = texts.get(body) ?? JSON.stringify(body)
+  texts.set(body, known)
+  return known
 }
 
 function noneMatches(header: string | undefined, etag: string): boolean {

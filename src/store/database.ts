@@ -15,6 +15,7 @@ export class Database {
   readonly #db: DatabaseSync
   readonly #owner: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
+  readonly #remembered = new Map<string, unknown>()
   #depth = 0
   #fault: string | null = null
 
@@ -57,6 +58,19 @@ export class Database {
     return this.#statement(sql).all(...values) as T[]
   }
 
+  /**
+   * What this read gave, until anything is written: there is no other writer, so it is what reading again would give.
+   * Who gets it leaves it as it is.
+   */
+  remembered<T>(key: string, read: () => T): T {
+    const known = this.#remembered.get(key)
+    if (known !== undefined) return known as T
+    const found = read()
+    if (this.#remembered.size >= MOST_REMEMBERED) this.#remembered.clear()
+    this.#remembered.set(key, found)
+    return found
+  }
+
   run(sql: string, ...values: Value[]): { changes: number; id: number } {
     return this.#writing(() => {
       const { changes, lastInsertRowid } = this.#statement(sql).run(...values)
@@ -90,6 +104,7 @@ export class Database {
       return result
     } catch (error) {
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
+      this.#remembered.clear()
       throw error
     } finally {
       this.#depth--
@@ -97,6 +112,7 @@ export class Database {
   }
 
   #writing<T>(write: () => T): T {
+    this.#remembered.clear()
     try {
       const result = write()
       if (this.#depth === 0) this.#fault = null
@@ -167,6 +183,8 @@ export class Database {
     })
   }
 }
+
+const MOST_REMEMBERED = 10_000
 
 /** What SQLite calls READONLY, IOERR, CORRUPT, FULL, CANTOPEN and NOTADB. */
 const DISK_FAULTS: ReadonlySet<number> = new Set([8, 10, 11, 13, 14, 26])

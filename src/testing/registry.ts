@@ -30,6 +30,9 @@ export async function testRegistry(): Promise<TestRegistry> {
   await writeFile(join(folder, 'htpasswd'), HTPASSWD)
   await writeFile(join(folder, 'config.yml'), configuration(folder, host))
   const child = spawn('docker-registry', ['serve', join(folder, 'config.yml')], { stdio: 'ignore' })
+  // A test that fails before it stops the registry must end all the same.
+  child.unref()
+  process.once('exit', () => child.kill('SIGKILL'))
   const ended = new Promise<void>(done => child.once('close', () => done()))
   const failed = new Promise<never>((_done, reject) => child.once('error', reject))
   await Promise.race([untilAnswering(host), failed])

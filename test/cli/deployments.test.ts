@@ -48,7 +48,7 @@ test('a deployment is planned, made, read, followed, changed and deleted', async
 
   const made = await client.terminal(create, { cwd: client.home }).end()
   assert.equal(made.code, 0, made.text)
-  assert.match(made.text, /status:.* running\r\n/)
+  assert.match(made.text, /status:.*running/)
   assert.match((await client.ok(['deployments', 'list'])).stdout, new RegExp(`\n${name} .* running .* web`))
   const got = await client.ok(['deployments', 'get', name, '--json'])
   assert.deepEqual(

@@ -1,7 +1,7 @@
 // One value as people read it: times, sizes, lists and small objects in a few words.
 
 import { present, type Schema } from '../schema.ts'
-import { printable } from '../screen.ts'
+import { printable, type Screen } from '../screen.ts'
 
 export interface CellStyle {
   people: boolean
@@ -32,6 +32,12 @@ export function distance(time: number, now = Date.now()): string {
   return time > now ? `in ${words}` : `${words} ago`
 }
 
+/** How things stand is seen before it is read. `shown` is the text as it is laid out. */
+export function painted(screen: Screen, name: string, text: string, shown = text): string {
+  const colour = /(^|_)(status|state|health)$/.test(name) && COLOURS.find(one => STANDS[one].includes(text))
+  return colour ? screen.paint(colour, shown) : shown
+}
+
 export function localTime(time: Date): string {
   const two = (number: number) => String(number).padStart(2, '0')
   const date = `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}`
@@ -44,7 +50,15 @@ export function sizeText(bytes: number): string {
   return `${power === 0 || amount >= 100 ? Math.round(amount) : amount.toFixed(1)} ${SIZES[power]}`
 }
 
+/** Sizes are bytes everywhere; their names are few. */
+const BYTES = /(^|_)(size|bytes|rss|rx|tx)$|^memory_(usage|limit)$|^block_(read|write)$|^bytes_/
 const SIZES = ['B', 'kB', 'MB', 'GB', 'TB', 'PB']
+const COLOURS = ['green', 'yellow', 'red'] as const
+const STANDS: Record<(typeof COLOURS)[number], string[]> = {
+  green: ['running', 'healthy', 'ok', 'completed', 'applied', 'valid', 'up'],
+  yellow: ['partial', 'deploying', 'pending', 'applying', 'starting', 'restarting', 'degraded', 'expiring', 'obsolete'],
+  red: ['error', 'failed', 'invalid', 'unhealthy', 'dead', 'exited', 'missing', 'expired', 'down'],
+}
 const UNITS: [string, number][] = [
   ['year', 31_536_000],
   ['month', 2_592_000],
@@ -65,7 +79,7 @@ function timeText(text: string, { people, full }: CellStyle): string {
 }
 
 function numberText(value: number, name: string, { people }: CellStyle): string {
-  if (people && /(^|_)(size|bytes|rss)$/.test(name) && value >= 1000) return sizeText(value)
+  if (people && BYTES.test(name) && value >= 1000) return sizeText(value)
   return /(^|_)percent$/.test(name) && people ? `${value} %` : String(value)
 }
 

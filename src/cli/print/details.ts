@@ -2,7 +2,7 @@
 
 import { present, type Schema } from '../schema.ts'
 import { printableLog, type Screen } from '../screen.ts'
-import { cellOf } from './cell.ts'
+import { cellOf, painted } from './cell.ts'
 import { type Item, tableLines } from './table.ts'
 
 export interface DetailStyle {
@@ -32,7 +32,9 @@ function entryLines(screen: Screen, { name, value, schema }: Entry, width: numbe
   const title = screen.paint('cyan', `${name.replaceAll('_', ' ')}:`)
   if (!isBulky(value)) {
     const text = cellOf(value, schema, name, { people: screen.people, full: true })
-    return [`${indent}${title}${' '.repeat(width - name.length + 1)}${text === '' ? screen.paint('dim', '-') : text}`]
+    return [
+      `${indent}${title}${' '.repeat(width - name.length + 1)}${text === '' ? screen.paint('dim', '-') : painted(screen, name, text)}`,
+    ]
   }
   const inner = { ...style, indent: (style.indent ?? 0) + 2 }
   return [indent + title, ...bulkLines(screen, value, schema, inner)]
@@ -45,9 +47,8 @@ function bulkLines(screen: Screen, value: unknown, schema: Schema, style: Detail
       .split('\n')
       .map(line => ' '.repeat(style.indent) + printableLog(line))
   }
-  if (Array.isArray(value))
-    return tableLines(screen, value as Item[], present(schema).items ?? {}, { indent: style.indent })
-  return detailLines(screen, value as Item, schema, style)
+  if (!Array.isArray(value)) return detailLines(screen, value as Item, schema, style)
+  return tableLines(screen, value as Item[], present(schema).items ?? {}, { indent: style.indent })
 }
 
 /** What needs lines of its own. */

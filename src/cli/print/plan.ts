@@ -2,7 +2,7 @@
 
 import { type Colour, printable, printableLog, type Screen } from '../screen.ts'
 import { isObject } from '../value.ts'
-import { distance } from './cell.ts'
+import { localTime } from './cell.ts'
 
 export interface Plan {
   id: string
@@ -42,7 +42,8 @@ export function planLines(screen: Screen, plan: Plan, apply: string): string[] {
     const state = [`It is ${plan.status}.`, ...(plan.error ? [printable(plan.error)] : [])].join(' ')
     return [head, '', ...changeLines(screen, plan.changes), '', summaryLine(plan.changes), state]
   }
-  const until = `Nothing was done. Apply it (${distance(Date.parse(plan.expires_at)).replace(/^in /, 'within ')}) with:`
+  const expires = screen.people ? localTime(new Date(plan.expires_at)) : printable(plan.expires_at)
+  const until = `Nothing was done. Apply it until ${expires} with:`
   return [
     head,
     '',

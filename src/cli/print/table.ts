@@ -2,7 +2,7 @@
 
 import { present, type Schema, shapeOf } from '../schema.ts'
 import { type Screen, shortened, widthOf } from '../screen.ts'
-import { cellOf } from './cell.ts'
+import { cellOf, painted } from './cell.ts'
 
 export interface Column {
   /** The place of the value in an item, from the top. */
@@ -24,7 +24,10 @@ export function tableLines(screen: Screen, items: readonly Item[], schema: Schem
   const shown = style.chosen || !screen.people ? columns : fitted(columns, width, style.identity)
   const head = shown.map(column => screen.paint('bold', padded(column.title, column)))
   const rows = items.map((_, row) =>
-    shown.map(column => padded(shortened(column.cells[row] ?? '', column.width), column)),
+    shown.map(column => {
+      const text = shortened(column.cells[row] ?? '', column.width)
+      return painted(screen, column.path.at(-1) ?? '', text, padded(text, column))
+    }),
   )
   return [head, ...rows].map(cells => (' '.repeat(style.indent ?? 0) + cells.join(GAP)).trimEnd())
 }

@@ -93,23 +93,9 @@ export function auditReader(db: Database, { actor }: Viewer) {
       return { data: rows.map(shown), ...totalOf(counted), limit, offset }
     },
 
-    /** Newest first, a few rows at a time, whatever is added or removed meanwhile. */
-    async *all(filter: Filter, limit = Number.POSITIVE_INFINITY) {
-      const { sql, values } = conditions(actor, filter)
-      let before = Number.MAX_SAFE_INTEGER
-      for (let sent = 0; sent < limit; ) {
-        const rows = db.all<Row>(
-          `SELECT * FROM audit_events WHERE ${sql} AND id < ? ORDER BY id DESC LIMIT ?`,
-          ...values,
-          before,
-          Math.min(EXPORT_ROWS, limit - sent),
-        )
-        if (rows.length === 0) return
-        before = (rows.at(-1) as Row).id
-        sent += rows.length
-        yield rows.map(shown)
-        await new Promise(setImmediate)
-      }
+    /** Newest first, a few rows at a time, whatever is added or removed meanwhile. A bad filter is refused at once. */
+    all(filter: Filter, limit = Number.POSITIVE_INFINITY): AsyncGenerator<AuditEventShown[]> {
+      return pages(db, conditions(actor, filter), limit)
     },
 
     stats(since: string | undefined, until: string | undefined) {
@@ -139,15 +125,37 @@ export function auditReader(db: Database, { actor }: Viewer) {
   }
 }
 
+async function* pages(db: Database, { sql, values }: Conditions, limit: number): AsyncGenerator<AuditEventShown[]> {
+  let before = Number.MAX_SAFE_INTEGER
+  for (let sent = 0; sent < limit; ) {
+    const rows = db.all<Row>(
+      `SELECT * FROM audit_events WHERE ${sql} AND id < ? ORDER BY id DESC LIMIT ?`,
+      ...values,
+      before,
+      Math.min(EXPORT_ROWS, limit - sent),
+    )
+    if (rows.length === 0) return
+    before = (rows.at(-1) as Row).id
+    sent += rows.length
+    yield rows.map(shown)
+    await new Promise(setImmediate)
+  }
+}
+
 /** The counts are kept over all events; who sees only some of them has those counted. */
-function counts(actor: Actor): { sql: string; values: Value[] } {
+function counts(actor: Actor): Conditions {
   if (actor.deployments === 'all') return { sql: 'SELECT * FROM audit_counts', values: [] }
   const { sql, values } = conditions(actor, {})
   const columns = 'substr(time, 1, 10) AS day, action, actor_type, actor_name, 1 AS events, 1 - success AS failures'
   return { sql: `SELECT ${columns} FROM audit_events WHERE ${sql}`, values }
 }
 
-function conditions(actor: Actor, filter: Filter): { sql: string; values: Value[] } {
+interface Conditions {
+  sql: string
+  values: Value[]
+}
+
+function conditions(actor: Actor, filter: Filter): Conditions {
   const parts: string[] = ['1 = 1']
   const values: Value[] = []
   const add = (part: string, ...given: Value[]) => {

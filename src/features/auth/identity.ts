@@ -20,6 +20,7 @@ interface Claims {
   sub: string
   typ: string
   exp: number
+  expiresAt: string
 }
 
 const CACHED_TOKENS = 10_000
@@ -129,7 +130,9 @@ export class Identity {
         algorithms: ['HS256'],
         requiredClaims: ['sub', 'exp', 'iat', 'jti'],
       })
-      const claims = { sub: String(payload.sub), typ: String(payload.typ), exp: Number(payload.exp) }
+      const exp = Number(payload.exp)
+      const expiresAt = new Date(exp * 1000).toISOString()
+      const claims = { sub: String(payload.sub), typ: String(payload.typ), exp, expiresAt }
       if (this.#verified.size >= CACHED_TOKENS) this.#verified.delete(this.#verified.keys().next().value as string)
       this.#verified.set(token, claims)
       return claims
@@ -138,25 +141,28 @@ export class Identity {
     }
   }
 
-  #actorOf({ sub, typ, exp }: Claims): Actor {
+  #actorOf({ sub, typ, exp, expiresAt }: Claims): Actor {
     const actor = exp * 1000 > Date.now() ? this.#lookUp(typ, sub) : undefined
     if (!actor) return fail('UNAUTHENTICATED', 'Invalid or expired token')
-    return Object.assign(actor, { expiresAt: new Date(exp * 1000).toISOString() })
+    return { ...actor, expiresAt } as Known
   }
 
   #lookUp(typ: string, sub: string): Actor | undefined {
-    const id = /^[1-9]\d{0,15}$/.test(sub) ? Number(sub) : undefined
-    if (typ === 'user') {
-      const user = id === undefined ? undefined : users.get(this.#db, { id })
-      return user?.is_active ? userActor(this.#db, user) : undefined
-    }
+    if (typ === 'user') return this.#db.remembered(`actor of user ${sub}`, () => this.#userOf(sub))
     if (typ !== 'api_key') return undefined
     const configured = this.#settings().apiKeys.find(key => subjectOfConfigured(key) === sub)
     if (configured !== undefined) return configuredActor(configured)
+    const id = idOf(sub)
     const key = id === undefined ? undefined : apiKeys.get(this.#db, { id })
     const actor = key && keyActor(this.#db, key)
     if (key && actor) this.#mark('api_keys', 'last_used_at', key.id)
     return actor
+  }
+
+  #userOf(sub: string): Actor | undefined {
+    const id = idOf(sub)
+    const user = id === undefined ? undefined : users.get(this.#db, { id })
+    return user?.is_active ? userActor(this.#db, user) : undefined
   }
 
   #mark(table: 'users' | 'api_keys', column: string, id: number): void {
@@ -227,6 +233,7 @@ function configuredActor(key: string): Actor {
 }
 
 const subjectOfConfigured = (key: string): string => `config:${hashKey(key).slice(0, 22)}`
+const idOf = (sub: string): number | undefined => (/^[1-9]\d{0,15}$/.test(sub) ? Number(sub) : undefined)
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
 const secretOf = (text: string) => ({ text, key: new TextEncoder().encode(text) })
 

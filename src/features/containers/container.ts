@@ -112,6 +112,8 @@ export function containerReader({ engine, mirror, folders }: ContainerParts, { a
       return found ? shown(found) : null
     },
 
+    deploymentOf: async (asked: string): Promise<string | null> => (await find(asked))?.deployment ?? null,
+
     /** For a change: on a container of a deployment it needs level write there. */
     async target(asked: string): Promise<Target> {
       const { entry, deployment } = await one(asked)

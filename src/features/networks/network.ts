@@ -85,6 +85,12 @@ export function networkReader({ mirror, folders }: NetworkParts, { actor }: View
       return shown(find(visible(belonging), asked), belonging)
     },
 
+    async deploymentOf(asked: string): Promise<string | null> {
+      const belonging = await belongings(folders, mirror)
+      const found = visible(belonging).find(({ id, name }) => id === asked || name === asked)
+      return belonging.ofLabels(found?.labels ?? {})
+    },
+
     /** Free to be taken: neither there, nor the name of one that a deployment makes for itself when it starts. */
     async requireFree(name: string): Promise<void> {
       const belonging = await belongings(folders, mirror)

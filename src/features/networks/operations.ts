@@ -3,7 +3,7 @@
 import { createNetwork, removeNetwork } from '../../adapters/container-engine/steps.ts'
 import { fail } from '../../core/failure.ts'
 import { command, query } from '../../core/operation.ts'
-import type { Actor } from '../../core/permission.ts'
+import { type Actor, isAdministrator } from '../../core/permission.ts'
 import { Nothing, Type } from '../../core/schema.ts'
 import { EngineName, Labels, Network, requireOwnLabels } from './network.ts'
 import { holds, isPrivate, parseSubnet, type Subnet } from './subnet.ts'
@@ -53,7 +53,7 @@ export const create = command('networks.create', {
   fails: ['ALREADY_EXISTS', 'CONFLICT', ...engineFails],
   async decide({ networks, actor }, { subnet, gateway, ...asked }) {
     const { name, driver = 'bridge', internal = false, attachable = false, labels = {} } = asked
-    if (driver !== 'bridge' && actor.role !== 'admin') {
+    if (driver !== 'bridge' && !isAdministrator(actor)) {
       fail('FORBIDDEN', `Only an administrator can make a network with the driver "${driver}".`, [
         { path: 'driver', message: 'is for administrators' },
       ])
@@ -93,7 +93,7 @@ function subnetAsked(actor: Actor, subnet: string | undefined, gateway: string |
     refuse('subnet', 'must be the first address of an IPv4 subnet and its length (8 to 30), such as 10.20.0.0/24')
   if (gateway !== undefined && !holds(parsed, gateway))
     refuse('gateway', `must be an address in ${subnet}, neither its first nor its last`)
-  if (actor.role !== 'admin' && !isPrivate(parsed)) {
+  if (!isAdministrator(actor) && !isPrivate(parsed)) {
     fail('FORBIDDEN', `Only an administrator can use ${subnet}, which is not a private range.`, [
       { path: 'subnet', message: 'must be a private range' },
     ])

@@ -24,7 +24,7 @@ export interface Health {
 }
 
 export interface HealthWatch {
-  /** The same object as long as it says the same. */
+  /** Frozen, and the same object as long as it says the same. */
   current(): Health
   close(): void
 }
@@ -65,7 +65,8 @@ export async function watchHealth({ version, startedAt, dataPath, engine, store 
         disk,
       }
       const healthy = Object.values(checks).every(check => check.status !== 'failed')
-      const health: Health = { status: healthy ? 'healthy' : 'degraded', version, uptime: formatUptime(at), checks }
+      const status = healthy ? 'healthy' : 'degraded'
+      const health: Health = Object.freeze({ status, version, uptime: formatUptime(at), checks })
       known = { at, state, reason, fault, disk, health }
       return health
     },

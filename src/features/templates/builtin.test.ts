@@ -27,7 +27,7 @@ const refused: TemplateError[] = []
 before(async () => {
   const library = new TemplateLibrary({
     builtin: () => openFiles(folder),
-    local: () => openFiles(`${tmpdir()}/no-templates`),
+    local: async () => undefined,
   })
   refused.push(...(await library.refresh()).errors)
   const waiting = [...(await library.all())].sort((a, b) => (a.id > b.id ? -1 : 1))

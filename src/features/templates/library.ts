@@ -10,10 +10,10 @@ export interface TemplateError {
   error: string
 }
 
-/** Opened at each reading, so that a folder made later is found. */
+/** Opened at each reading, so that a folder made later is found; undefined when there is none. */
 export interface TemplateFolders {
   builtin(): Promise<FilesReader>
-  local(): Promise<FilesReader>
+  local(): Promise<FilesReader | undefined>
 }
 
 export class TemplateLibrary {
@@ -68,7 +68,7 @@ async function readAll(folders: TemplateFolders): Promise<{ shelf: Shelf; errors
 
 async function readFolder(
   source: Template['source'],
-  open: () => Promise<FilesReader>,
+  open: () => Promise<FilesReader | undefined>,
 ): Promise<{ templates: Template[]; errors: TemplateError[] }> {
   const errors: TemplateError[] = []
   const attempt = async <T>(path: string, work: () => Promise<T>): Promise<T | undefined> => {
@@ -81,10 +81,10 @@ async function readFolder(
   }
   const found = await attempt('.', async () => {
     const files = await open().catch(notReadable)
-    const entries = ((await files.list('')) ?? []).filter(({ name, type }) => type !== 'file' && !name.startsWith('.'))
+    const entries = ((await files?.list('')) ?? []).filter(({ name, type }) => type !== 'file' && !name.startsWith('.'))
     return { files, entries }
   })
-  if (!found) return { templates: [], errors }
+  if (!found?.files) return { templates: [], errors }
   const { files, entries } = found
   if (entries.length > MAX_FOLDERS)
     errors.push({ path: '.', error: `Only the first ${MAX_FOLDERS} of ${entries.length} folders are read.` })

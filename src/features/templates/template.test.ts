@@ -95,7 +95,6 @@ for (const [what, [templateText, expected, composeText = compose]] of Object.ent
 }
 
 test('the variables a compose file needs are found in every spelling, and not those with a default in place', () => {
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: Compose's own spelling
   const text = '$A ${B} ${C:?} ${D?say} ${E:-x} ${F-${G}} ${H:+x} $$I $${J} ${K:-$L}'
   assert.deepEqual([...neededVariables({ services: { web: { command: [text] } } })], ['A', 'B', 'C', 'D', 'G', 'L'])
 })

@@ -104,7 +104,8 @@ function shown(user: UserRow, deployments: AssignmentRow[]) {
 const shownAccess = ({ deployment_name, access_level }: AssignmentRow) => ({ deployment_name, access_level })
 
 function meOf(db: Database, actor: Actor) {
-  const email = actor.type === 'user' && actor.id !== null ? (users.get(db, { id: actor.id })?.email ?? '') : ''
+  const { type, id } = actor
+  const email = type === 'user' && id !== null ? db.remembered(`email of user ${id}`, () => emailOf(db, id)) : ''
   const list = actor.deployments === 'all' ? [] : [...actor.deployments]
   return {
     type: actor.type,
@@ -116,6 +117,8 @@ function meOf(db: Database, actor: Actor) {
     deployments: list.map(([deployment_name, access_level]) => ({ deployment_name, access_level })),
   }
 }
+
+const emailOf = (db: Database, id: number): string => users.get(db, { id })?.email ?? ''
 
 const sortedBySet = new WeakMap<ReadonlySet<Permission>, Permission[]>()
 

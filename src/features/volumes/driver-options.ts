@@ -1,7 +1,7 @@
 // What a volume may be made of: administrators choose freely, others get plain volumes and memory.
 
 import { fail } from '../../core/failure.ts'
-import type { Actor } from '../../core/permission.ts'
+import { type Actor, isAdministrator } from '../../core/permission.ts'
 
 export interface DriverChoice {
   driver: string
@@ -10,7 +10,7 @@ export interface DriverChoice {
 
 /** An allow-list: an option that binds a folder of the host, or mounts a share, is for administrators. */
 export function requireHarmless(actor: Actor, { driver, driver_opts }: DriverChoice): void {
-  if (actor.role === 'admin') return
+  if (isAdministrator(actor)) return
   const refuse = (path: string, what: string): never =>
     fail('FORBIDDEN', `Only an administrator can make a volume with ${what}.`, [
       { path, message: 'is for administrators' },

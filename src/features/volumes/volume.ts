@@ -61,6 +61,11 @@ export function volumeReader({ mirror, folders }: VolumeParts, { actor }: Viewer
       return shown(mirror.volumes.get(name) ?? notFound('volume', name), belonging)
     },
 
+    async deploymentOf(name: string): Promise<string | null> {
+      const belonging = await belongings(folders, mirror)
+      return belonging.ofLabels(mirror.volumes.get(name)?.labels ?? {})
+    },
+
     /** Free to be taken: neither there, nor the name of one that a deployment makes for itself when it starts. */
     async requireFree(name: string): Promise<void> {
       const belonging = await belongings(folders, mirror)

@@ -2,10 +2,11 @@
 
 import { isAbsolute, join, resolve } from 'node:path'
 import {
-  any,
+  anything,
   below,
   both,
   each,
+  free,
   isMapping,
   keys,
   type Look,
@@ -43,18 +44,18 @@ const dockerfile: Rule = (value, look) => {
 
 export const buildKeys: Table = {
   context,
-  dockerfile: any, // Relative to the context; looked at below.
-  dockerfile_inline: any,
+  dockerfile: anything, // Relative to the context; looked at below.
+  dockerfile_inline: anything,
   additional_contexts: each(additionalContext),
-  args: any,
+  args: anything,
   labels,
-  target: any,
-  tags: any, // See `builtNames`.
-  platforms: any,
-  no_cache: any,
-  pull: any,
-  shm_size: any,
-  secrets: each(keys({ source: any, target: any, uid: any, gid: any, mode: any })),
+  target: anything,
+  tags: anything, // See `builtNames`.
+  platforms: anything,
+  no_cache: anything,
+  pull: anything,
+  shm_size: anything,
+  secrets: each(keys(free('source target uid gid mode'))),
   // `type=local` and the like read and write anywhere on the machine.
   cache_from: each((value, look) => {
     if (typeof value !== 'string' || !/^[\w.:@/-]+$/.test(value))

@@ -1,7 +1,7 @@
 // Whether a path stays inside the folder of a deployment, also when links are followed.
 
 import { lstat, realpath } from 'node:fs/promises'
-import { basename, dirname, join, relative, resolve, sep } from 'node:path'
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 
 export interface PolicyFolder {
   path: string
@@ -37,8 +37,9 @@ export type Located =
 export const OUTSIDE = 'leaves the folder of the deployment: use a path below it, such as ./data'
 const THROUGH_LINK = 'leads through a link out of the folder of the deployment: use a real path below it'
 
-/** `path` is absolute. What is there already must be a regular file or a folder: never a device, a pipe or a socket. */
+/** A path that is not absolute is refused. What is there already must be a regular file or a folder: never a device, a pipe or a socket. */
 export async function locate(folder: RealFolder, path: string, expects: Expects): Promise<Located> {
+  if (!isAbsolute(path)) return { refused: OUTSIDE }
   if (!isWithin(path, folder.given) && !isWithin(path, folder.root)) return { refused: OUTSIDE }
   if (!folder.exists) return { real: resolve(path) }
   const found = await followed(resolve(path))

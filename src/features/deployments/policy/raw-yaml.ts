@@ -25,7 +25,7 @@ export function readRawYaml(text: string): RawYaml {
   const hidden = breaks.exec(text)
   if (hidden) throw new UnreadableText('holds a character that not everybody takes for a line break: remove it')
   if (/^%/m.test(text)) throw new UnreadableText('holds a YAML directive (a line that begins with %): remove it')
-  const documents = parseAllDocuments(text, { merge: false, uniqueKeys: true, logLevel: 'silent' })
+  const documents = parseAllDocuments(text, { merge: false, uniqueKeys: false, logLevel: 'silent' })
   if (!Array.isArray(documents)) return reader(null, new Map())
   if (documents.length > 1) throw new UnreadableText('holds several YAML documents (---): write one')
   const [document] = documents
@@ -35,7 +35,10 @@ export function readRawYaml(text: string): RawYaml {
   return reader(document.contents, aliasesOf(document))
 }
 
-/** Looks at the tags of all nodes, and finds what each alias stands for: the last anchor of its name before it. */
+/**
+ * Looks at the tags and keys of all nodes, and finds what each alias stands for: the last anchor of its name before it.
+ * (The parser's own look for keys that come twice takes minutes for some texts.)
+ */
 function aliasesOf(document: Document.Parsed): ReadonlyMap<Alias, unknown> {
   const anchors = new Map<string, unknown>()
   const found = new Map<Alias, unknown>()
@@ -45,9 +48,15 @@ function aliasesOf(document: Document.Parsed): ReadonlyMap<Alias, unknown> {
       if (node.tag !== undefined && !tags.has(node.tag))
         throw new UnreadableText(`holds the YAML tag ${node.tag}: remove it`)
       if (node.anchor !== undefined) anchors.set(node.anchor, node)
+      if (isMap(node)) refuseTwins(node.items.map(({ key }) => key))
     },
   })
   return found
+}
+
+function refuseTwins(keys: readonly unknown[]): void {
+  const texts = keys.flatMap(key => (isScalar(key) ? [String(key.value)] : []))
+  if (new Set(texts).size < texts.length) throw new UnreadableText('holds a key twice in the same place')
 }
 
 /** Line breaks to Compose's parser (YAML 1.1), but not to ours (1.2); and marks that it skips. */

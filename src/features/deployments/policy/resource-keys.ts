@@ -1,16 +1,28 @@
 // Every top-level key of the Compose Specification below networks, volumes, configs and secrets, and what it may be.
 
-import { any, isAbsent, isMapping, keys, labels, never, only, path, type Rule, refuse, type Table } from './rules.ts'
+import {
+  anything,
+  isAbsent,
+  isMapping,
+  keys,
+  labels,
+  never,
+  only,
+  path,
+  type Rule,
+  refuse,
+  type Table,
+} from './rules.ts'
 
 export const networkKeys: Table = {
-  name: any, // Not that of another deployment; see `refuseForeignNames`.
-  external: any,
+  name: anything, // Not that of another deployment; see `refuseForeignResource`.
+  external: anything,
   driver: only(['bridge', 'default'], 'only bridge networks stay on their own'),
   driver_opts: keys({
-    'com.docker.network.driver.mtu': any,
-    'com.docker.network.bridge.enable_icc': any,
-    'com.docker.network.bridge.enable_ip_masquerade': any,
-    'com.docker.network.bridge.host_binding_ipv4': any,
+    'com.docker.network.driver.mtu': anything,
+    'com.docker.network.bridge.enable_icc': anything,
+    'com.docker.network.bridge.enable_ip_masquerade': anything,
+    'com.docker.network.bridge.host_binding_ipv4': anything,
   }),
   // A subnet is a route on the machine: one that is in use elsewhere would take the traffic of others.
   ipam: keys({
@@ -18,10 +30,10 @@ export const networkKeys: Table = {
     config: never('the engine chooses the addresses; others may be in use outside the deployment'),
     options: never('only the engine hands out addresses'),
   }),
-  internal: any,
-  attachable: any,
-  enable_ipv4: any,
-  enable_ipv6: any,
+  internal: anything,
+  attachable: anything,
+  enable_ipv4: anything,
+  enable_ipv6: anything,
   labels,
 }
 
@@ -40,8 +52,8 @@ const volumeOptions: Rule = (value, look) => {
 }
 
 export const volumeKeys: Table = {
-  name: any, // Not that of another deployment; see `refuseForeignNames`.
-  external: any,
+  name: anything, // Not that of another deployment; see `refuseForeignResource`.
+  external: anything,
   driver: only(['local'], 'only local volumes stay on their own'),
   driver_opts: volumeOptions,
   labels,
@@ -50,10 +62,10 @@ export const volumeKeys: Table = {
 const NO_STORE = 'only a file, a text or a variable of the deployment can be given'
 
 export const secretKeys: Table = {
-  name: any,
+  name: anything,
   file: path('either'),
-  environment: any, // A variable of `.env`: Compose is started without those of the agent.
-  content: any,
+  environment: anything, // A variable of `.env`: Compose is started without those of the agent.
+  content: anything,
   labels,
   external: never(NO_STORE),
   driver: never(NO_STORE),

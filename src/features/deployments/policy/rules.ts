@@ -27,7 +27,10 @@ export type Rule = (value: unknown, look: Look) => void
 export type Table = Readonly<Record<string, Rule>>
 
 /** Harmless with every value. */
-export const any: Rule = () => {}
+export const anything: Rule = () => {}
+
+/** A table of keys, all harmless with every value. */
+export const free = (names: string): Table => Object.fromEntries(names.split(' ').map(name => [name, anything]))
 
 /** Harmless only when it is absent, false or empty. */
 export const never =
