@@ -26,7 +26,7 @@ main() {
     esac
   done
   # shellcheck disable=SC2086 # a list of names
-  if [ -n "$packages" ]; then install_packages $packages; fi
+  if [ -n "$packages" ]; then how=without_services install_packages $packages; fi
 }
 
 install_node() {
@@ -130,7 +130,7 @@ install_packages() {
   need_apt "$missing"
   refresh_lists
   # shellcheck disable=SC2086
-  phase "installing Debian packages:$missing" without_services apt_install $missing || die "apt could not install$missing: repair that (as root: apt-get install$missing), then run this again"
+  phase "installing Debian packages:$missing" ${how:-} apt_install $missing || die "apt could not install$missing: repair that (as root: apt-get install$missing), then run this again"
 }
 
 # The programs are wanted here, not the services that come with them: Debian asks this file before it starts one.
