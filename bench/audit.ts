@@ -2,6 +2,7 @@
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -113,28 +114,15 @@ async function exportFigures(agent: AgentProcess): Promise<Figure[]> {
   ]
 }
 
-/** By curl, which writes nothing: the reader shall not be what is measured. */
+/** Reads it all and keeps nothing, as a person saving the file would. */
 async function exportAll(agent: AgentProcess): Promise<number> {
-  const headers = [`authorization: Bearer ${await agent.token()}`, 'content-type: application/json']
-  const given = headers.flatMap(header => ['-H', header])
-  const arguments_ = [
-    '-sS',
-    '-o',
-    '/dev/null',
-    '-w',
-    '%{http_code} %{size_download}',
-    ...given,
-    '-d',
-    '{"format":"csv"}',
-  ]
-  const child = spawn('curl', [...arguments_, `${agent.url}/api/audit/export`], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  let said = ''
-  for await (const chunk of child.stdout) said += chunk
-  const [code, size] = said.split(' ')
-  if (code !== '200') throw new Error(`the export answered ${said}`)
-  return Number(size)
+  const headers = { authorization: `Bearer ${await agent.token()}`, 'content-type': 'application/json' }
+  const asked = request(`${agent.url}/api/audit/export`, { method: 'POST', headers }).end('{"format":"csv"}')
+  const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+  if (answer.statusCode !== 200) throw new Error(`the export answered ${answer.statusCode}`)
+  let bytes = 0
+  for await (const chunk of answer) bytes += (chunk as Buffer).length
+  return bytes
 }
 
 function watchResident(pid: number) {

