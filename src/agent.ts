@@ -31,6 +31,7 @@ import {
   DeploymentFolders,
   DeploymentLogs,
   deploymentReader,
+  modelMemory,
   trusted,
 } from './features/deployments/index.ts'
 import { imageReader } from './features/images/index.ts'
@@ -131,11 +132,14 @@ async function wire(options: AgentOptions, opened: Opened): Promise<Agent> {
   const mirror = mirrorEngine(engine)
   opened.add(() => mirror.close())
   const files = await openDeploymentFiles(config.deployments_path)
-  const compose = openCompose({
-    path: env.PATH ?? '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-    home: config.data_path,
-    dockerHost: dockerHost(parseAddress(address)),
-  })
+  const compose = openCompose(
+    {
+      path: env.PATH ?? '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+      home: config.data_path,
+      dockerHost: dockerHost(parseAddress(address)),
+    },
+    modelMemory(db, vault),
+  )
   const folders = new DeploymentFolders(config.deployments_path, files, compose, error =>
     log.warn({ err: error }, 'a deployment folder'),
   )

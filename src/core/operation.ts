@@ -247,6 +247,11 @@ export function readInput(operation: Operation, raw: RawInput): unknown {
 export const isMutation = (operation: Operation): operation is Command | ApplyOperation =>
   operation.kind === 'command' || operation.kind === 'apply'
 
+/** Logins and plans change nothing that could be previewed, so they are never jobs; nor are uploads, whose bytes come with the request. */
+export const mayBeJob = (operation: Operation): boolean =>
+  operation.kind === 'apply' ||
+  (operation.kind === 'command' && operation.plannable !== false && !operation.http.upload)
+
 /** The list is right, or the agent does not start. */
 export function checkOperations(operations: readonly Operation[]): void {
   const ids = new Set<string>()

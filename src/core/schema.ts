@@ -102,12 +102,12 @@ export function validationErrors(schema: TSchema, value: unknown): Fault[] {
 export function redact(schema: TSchema, value: unknown): unknown {
   const node = schema as Annotated
   if (node['x-secret']) return value === undefined || value === null || value === '' ? value : REDACTED
-  if (Array.isArray(value)) return node.items ? value.map(item => redact(node.items as TSchema, item)) : value
   if (node.anyOf && value !== null && typeof value === 'object') {
-    const branch =
-      node.anyOf.find(option => isValid(option, value)) ?? node.anyOf.find(option => (option as Annotated).properties)
+    const alike = (option: Annotated) => (Array.isArray(value) ? option.items : option.properties) !== undefined
+    const branch = node.anyOf.find(option => isValid(option, value)) ?? node.anyOf.find(alike)
     return branch ? redact(branch, value) : value
   }
+  if (Array.isArray(value)) return node.items ? value.map(item => redact(node.items as TSchema, item)) : value
   if (value === null || typeof value !== 'object') {
     return node.anyOf?.some(option => (option as Annotated)['x-secret']) && value ? REDACTED : value
   }

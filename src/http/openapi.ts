@@ -1,7 +1,7 @@
 // The OpenAPI 3.1 document, made from the list of operations. The command-line client is made from this document.
 
 import { type Code, catalogue } from '../core/failure.ts'
-import { isMutation, type Method, type Operation } from '../core/operation.ts'
+import { isMutation, type Method, mayBeJob, type Operation } from '../core/operation.ts'
 import { PlanSchema } from '../core/plan-schema.ts'
 import { type Annotated, isPaged, redact, type TSchema, Type } from '../core/schema.ts'
 
@@ -99,7 +99,8 @@ function parametersOf(operation: Operation, method: Method): object[] {
     ...fields.path.map(name => parameter(name, 'path')),
     ...inQuery.map(name => parameter(name, 'query')),
     ...(plannable(operation) ? [planParameter] : []),
-    ...(isMutation(operation) ? mutationHeaders : []),
+    ...(isMutation(operation) && operation.permission !== 'public' ? [idempotencyKey] : []),
+    ...(mayBeJob(operation) ? [prefer] : []),
     ...(isMutation(operation) && ['PUT', 'PATCH', 'DELETE'].includes(method) ? [ifMatch] : []),
     ...(operation.kind === 'query' && method === 'GET' ? [ifNoneMatch] : []),
   ]
@@ -119,10 +120,8 @@ const header = (name: string, text: string) => ({
   description: text,
   schema: { type: 'string' },
 })
-const mutationHeaders = [
-  header('Idempotency-Key', 'The same key and request within 24 h returns the first answer.'),
-  header('Prefer', '`respond-async`: answer 201 with a job at once.'),
-]
+const idempotencyKey = header('Idempotency-Key', 'The same key and request within 24 h returns the first answer.')
+const prefer = header('Prefer', '`respond-async`: answer 201 with a job at once.')
 const ifMatch = header('If-Match', 'Only when this is still the version: 412 otherwise.')
 const ifNoneMatch = header('If-None-Match', '304 when this is still the version.')
 
@@ -170,11 +169,11 @@ function responsesOf(operation: Operation): Record<string, object> {
     const options = [
       own,
       ...(plannable(operation) && status === 200 ? [planned] : []),
-      ...(isMutation(operation) && status === 201 ? [ref('Job')] : []),
+      ...(mayBeJob(operation) && status === 201 ? [ref('Job')] : []),
     ]
     success[status] = json('Done', options.length > 1 ? { anyOf: options } : own)
     if (plannable(operation) && status === 201) success[200] = json('The plan, with plan=true', planned)
-    if (isMutation(operation) && status === 200)
+    if (mayBeJob(operation) && status === 200)
       success[201] = json('Started as a job, with Prefer: respond-async', ref('Job'))
   }
   if (isMutation(operation)) success[200] = { ...success[200], content: { ...contentOf(success[200]), ...stepLines } }

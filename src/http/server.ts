@@ -12,7 +12,7 @@ import Fastify, {
 import { etagOf } from '../core/canonical.ts'
 import type { Answer, Call, Door } from '../core/door.ts'
 import { Failure, fail } from '../core/failure.ts'
-import { isMutation, type Operation, type RawInput, Streamed } from '../core/operation.ts'
+import { isMutation, mayBeJob, type Operation, type RawInput, Streamed } from '../core/operation.ts'
 import { type Actor, system } from '../core/permission.ts'
 import { renderFailure, toFailure } from './errors.ts'
 import { allowOrigin, type CorsSettings, hardenedHeaders } from './headers.ts'
@@ -246,7 +246,7 @@ function callOf(operation: Operation, request: FastifyRequest): Call {
   const key = request.headers['idempotency-key']
   if (typeof key === 'string') call.idempotencyKey = key
   if (request.headers['if-match'] !== undefined) call.ifMatch = request.headers['if-match']
-  call.respondAsync = /\brespond-async\b/.test(String(request.headers.prefer ?? ''))
+  call.respondAsync = mayBeJob(operation) && /\brespond-async\b/.test(String(request.headers.prefer ?? ''))
   if (operation.http.upload) call.upload = request.body as Readable
   return call
 }

@@ -68,6 +68,12 @@ export const migrations: readonly Migration[] = [
     fingerprint TEXT NOT NULL
   ) STRICT, WITHOUT ROWID;
 
+  CREATE TABLE compose_models (
+    folder TEXT PRIMARY KEY,
+    key TEXT NOT NULL,
+    sealed TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
   CREATE TABLE runs (
     id TEXT PRIMARY KEY,
     operation TEXT NOT NULL,

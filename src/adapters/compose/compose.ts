@@ -3,13 +3,13 @@
 import { availableParallelism } from 'node:os'
 import { fail } from '../../core/failure.ts'
 import { type Candidate, candidateModel } from './candidate.ts'
-import { type ComposeModel, modelReader } from './model.ts'
+import { type ComposeModel, type ModelMemory, modelReader } from './model.ts'
 import { type ComposeSettings, type ComposeVersion, composeProgram } from './program.ts'
 import { type ComposeProgress, composeWords, errorOf, progressOf } from './words.ts'
 
 export { dockerPluginFolders } from './program.ts'
 export { composeFileNames, composeFileOf } from './reads.ts'
-export type { ComposeModel, ComposeProgress, ComposeSettings, ComposeVersion }
+export type { ComposeModel, ComposeProgress, ComposeSettings, ComposeVersion, ModelMemory }
 
 export type ComposeRun = {
   /** All services when left out or empty. */
@@ -35,9 +35,9 @@ export type ComposeUp = ComposeRun & {
 
 export type Compose = ReturnType<typeof openCompose>
 
-export function openCompose(settings: ComposeSettings) {
+export function openCompose(settings: ComposeSettings, memory?: ModelMemory) {
   const program = composeProgram(settings)
-  const reader = modelReader(program, availableParallelism())
+  const reader = modelReader(program, availableParallelism(), memory)
 
   const verb = async (folder: string, name: string, flags: readonly string[], run: ComposeRun): Promise<void> => {
     const stop = run.stopSeconds === undefined ? [] : ['--timeout', String(run.stopSeconds)]

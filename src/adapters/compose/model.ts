@@ -65,8 +65,21 @@ export type ComposeResource = { readonly name?: string; readonly external?: bool
 
 export type ModelReader = ReturnType<typeof modelReader>
 
+/** What Compose said about a folder, kept over a restart so that it need not be asked again. */
+export type ModelMemory = {
+  recall(folder: string, key: string): Said | undefined
+  keep(folder: string, key: string, said: Said): void
+}
+
+/** Its words: the resolved model as JSON, its complaints, and the hashes. */
+export type Said = {
+  readonly json: string
+  readonly complaints: string
+  readonly hashes: readonly (readonly [service: string, hash: string])[]
+}
+
 /** `width` is how many folders are read at the same time. */
-export function modelReader(program: ComposeProgram, width: number) {
+export function modelReader(program: ComposeProgram, width: number, memory?: ModelMemory) {
   const known = new Map<string, Known>()
   const reading = new Map<string, Promise<Known>>()
   const inTurn = turns(width)
@@ -76,9 +89,18 @@ export function modelReader(program: ComposeProgram, width: number) {
     const key = `${folder}\n${fingerprintOf(files)}`
     const under = reading.get(key)
     if (under) return under
-    const run = inTurn(() => readModel(program, folder, files)).finally(() => reading.delete(key))
+    const run = recallOrRead(folder, files).finally(() => reading.delete(key))
     reading.set(key, run)
     return run
+  }
+
+  const recallOrRead = async (folder: string, files: readonly ComposeFile[]): Promise<Known> => {
+    const key = `${(await program.version()).text} ${fingerprintOf(files)}`
+    const before = memory?.recall(folder, key)
+    if (before) return knownFrom(before, folder, files)
+    const said = await inTurn(() => ask(program, folder))
+    memory?.keep(folder, key, said)
+    return knownFrom(said, folder, files)
   }
 
   const current = async (folder: string): Promise<Known> => {
@@ -144,24 +166,28 @@ export type Proposed = {
 /** The model of a proposed text; its paths and hashes are those it would have in its place. */
 export async function proposedModel(program: ComposeProgram, proposed: Proposed): Promise<ComposeModel> {
   const { shadow, folder, containers = new Map(), signal } = proposed
-  const { model, source } = await readModel(program, shadow, await filesRead(shadow), { inPlace: folder, signal })
+  const said = await ask(program, shadow, { inPlace: folder, signal })
+  const { model, source } = knownFrom(said, shadow, await filesRead(shadow))
   const resolved = withContainers(source, containers)
   if (!resolved) return model
   const hashes = await readHashes(program, shadow, JSON.stringify(resolved))
   return { ...model, hashes: new Map([...hashes].filter(([service]) => Object.hasOwn(model.services, service))) }
 }
 
-async function readModel(
+async function ask(
   program: ComposeProgram,
   folder: string,
-  files: readonly ComposeFile[],
   { inPlace = folder, signal }: { inPlace?: string; signal?: AbortSignal | undefined } = {},
-): Promise<Known> {
+): Promise<Said> {
   const options = { deadlineMs: configDeadlineMs, maxOutput: maxModelBytes, signal }
-  const said = accepted(await program.run(folder, ['config', '--format', 'json'], options), folder)
-  const output = { ...said, stdout: said.stdout.replaceAll(folder, inPlace) }
-  const source: SourceModel = { services: {}, ...JSON.parse(output.stdout) }
-  const plain = JSON.parse(output.stdout.replaceAll('$$', '$'))
+  const output = accepted(await program.run(folder, ['config', '--format', 'json'], options), folder)
+  const json = output.stdout.replaceAll(folder, inPlace)
+  return { json, complaints: output.stderr, hashes: [...(await readHashes(program, folder, json))] }
+}
+
+function knownFrom({ json, complaints, hashes }: Said, folder: string, files: readonly ComposeFile[]): Known {
+  const source: SourceModel = { services: {}, ...JSON.parse(json) }
+  const plain = JSON.parse(json.replaceAll('$$', '$'))
   const model: ComposeModel = {
     project: plain.name,
     services: plain.services ?? {},
@@ -169,9 +195,9 @@ async function readModel(
     volumes: plain.volumes ?? {},
     configs: plain.configs ?? {},
     secrets: plain.secrets ?? {},
-    hashes: await readHashes(program, folder, output.stdout),
+    hashes: new Map(hashes),
     files,
-    warnings: warningsOf(output.stderr, folder),
+    warnings: warningsOf(complaints, folder),
     fingerprint: fingerprintOf(files),
   }
   return { model, source }

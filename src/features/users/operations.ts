@@ -6,7 +6,7 @@ import { fail } from '../../core/failure.ts'
 import { command, query } from '../../core/operation.ts'
 import { requireCanGrant } from '../../core/permission.ts'
 import { deleteRecord, putRecord } from '../../core/record.ts'
-import { Nothing, RecordId, Secret, Type } from '../../core/schema.ts'
+import { Nothing, REDACTED, RecordId, Secret, Type } from '../../core/schema.ts'
 import { momentOf } from '../../core/step.ts'
 import { hashPassword, isPassword } from '../../lib/password.ts'
 import { assignments, users } from './records.ts'
@@ -20,6 +20,7 @@ import {
   PermissionName,
   RoleName,
   requireAnotherAdmin,
+  requireOwnWords,
   User,
   Username,
 } from './user.ts'
@@ -67,6 +68,7 @@ export const changePassword = command('users.change_password', {
   fails: ['FORBIDDEN'],
   async decide({ users: reader, actor, fresh }, { current_password, new_password }) {
     const before = reader.row(requireUser(actor))
+    requireOwnWords('new_password', new_password)
     if (!(await isPassword(current_password, before.password_hash))) {
       fail('VALIDATION_FAILED', 'The current password is not right.', [
         { path: 'current_password', message: 'is not right' },
@@ -118,6 +120,7 @@ export const create = command('users.create', {
   example: { username: 'carol', password: 'correct horse battery', email: 'carol@example.org', role: 'operator' },
   fails: ['ALREADY_EXISTS'],
   async decide({ users: reader, actor, fresh }, { username, password, email = '', role = 'viewer', permissions = [] }) {
+    requireOwnWords('password', password)
     requireCanGrant(actor, { role, permissions })
     if (reader.byName(username)) fail('ALREADY_EXISTS', `There is a user "${username}" already. Choose another name.`)
     const password_hash = await hashPassword(password, fresh.bytes('salt', 16))
@@ -155,7 +158,8 @@ export const update = command('users.update', {
     const namesake = changes.username === undefined ? undefined : reader.byName(changes.username)
     if (namesake && namesake.id !== id)
       fail('ALREADY_EXISTS', `There is a user "${changes.username}" already. Choose another name.`)
-    if (password !== undefined) after.password_hash = await hashPassword(password, fresh.bytes('salt', 16))
+    if (password !== undefined && password !== REDACTED)
+      after.password_hash = await hashPassword(password, fresh.bytes('salt', 16))
     return isDeepStrictEqual(before, after) ? [] : [putRecord(users, before, after)]
   },
   reply: ({ users }, { id }) => users.detail(id),

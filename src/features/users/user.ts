@@ -3,7 +3,7 @@
 import { fail, notFound } from '../../core/failure.ts'
 import type { Viewer } from '../../core/operation.ts'
 import { type Actor, levelOn, levels, type Permission, permissions, roles } from '../../core/permission.ts'
-import { Nullable, RecordId, Secret, Time, Type, Words } from '../../core/schema.ts'
+import { Nullable, REDACTED, RecordId, Secret, Time, Type, Words } from '../../core/schema.ts'
 import type { Database } from '../../store/database.ts'
 import { type AssignmentRow, assignments, type UserRow, users } from './records.ts'
 
@@ -87,6 +87,14 @@ export function userReader(db: Database, { actor }: Viewer) {
         deployment,
       ),
   }
+}
+
+/** What is shown in place of a password is no password: there is none yet that it could stand for. */
+export function requireOwnWords(field: string, password: string): void {
+  if (password !== REDACTED) return
+  fail('VALIDATION_FAILED', `\`${field}\` must be a password, not what is shown in place of one.`, [
+    { path: field, message: 'must be a password' },
+  ])
 }
 
 export function requireAnotherAdmin(user: UserRow, after: Partial<UserRow> | null, otherAdmins: number): void {
