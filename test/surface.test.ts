@@ -237,14 +237,15 @@ test('every reference in the document leads somewhere, and every schema compiles
 test('every operation documents the statuses that the mechanism itself can answer', () => {
   for (const { line, method, described } of operationsOf(document)) {
     const statuses = Object.keys(described.responses)
-    const { kind, permission } = described['x-fairlead']
+    const { kind, permission, plan } = described['x-fairlead']
     const expected = ['400', '500']
     expected.push(kind === 'follow' ? '101' : '200')
     if (permission !== 'public') expected.push('401')
     if (permission !== 'public' && permission !== 'authenticated') expected.push('403')
     if (described.parameters.some(one => one.in === 'path')) expected.push('404')
     if (method !== 'GET') expected.push('413', '415')
-    if (kind === 'command' || kind === 'apply') expected.push('201', '409', '412', '503')
+    if (kind === 'command' || kind === 'apply') expected.push('409', '412', '503')
+    if (plan || kind === 'apply') expected.push('201')
     if (kind === 'query' && method === 'GET') expected.push('304')
     if (kind === 'follow') expected.push('426')
     assert.deepEqual(

@@ -93,7 +93,7 @@ export class Door {
   readonly #runner: Runner
   readonly #asks: AskClass
   readonly #questions: ReadonlyMap<string, Query>
-  /** Failures whose audit event was written together with what had been done. */
+  /** Failures whose audit event is written. */
   readonly #audited = new WeakSet<Failure>()
   readonly #active = new Map<string, { cancel: AbortController; ended: Promise<void> }>()
   #closing = false
@@ -144,6 +144,11 @@ export class Door {
     return output instanceof Promise
       ? output.then(found => this.#answered(operation, found))
       : this.#answered(operation, output)
+  }
+
+  /** A change that was refused before it came here, for a body that is no JSON, say. */
+  refused(operation: Command | ApplyOperation, call: Call, failure: Failure, startedAt: number): void {
+    this.#auditRefusal(operation, call, failure, startedAt)
   }
 
   /** Opens a download after the same checks. */
@@ -641,6 +646,7 @@ export class Door {
     planned?: PlanRow,
   ): void {
     if (this.#audited.has(failure)) return
+    this.#audited.add(failure)
     const command = operation.kind === 'command' ? operation : undefined
     const guessed = planned ? planned.resource_id : refusedId(command, call)
     try {

@@ -12,7 +12,15 @@ import Fastify, {
 import { etagOf } from '../core/canonical.ts'
 import type { Answer, Call, Door } from '../core/door.ts'
 import { Failure, fail } from '../core/failure.ts'
-import { isMutation, mayBeJob, type Operation, type RawInput, Streamed } from '../core/operation.ts'
+import {
+  type ApplyOperation,
+  type Command,
+  isMutation,
+  mayBeJob,
+  type Operation,
+  type RawInput,
+  Streamed,
+} from '../core/operation.ts'
 import { type Actor, system } from '../core/permission.ts'
 import { renderFailure, toFailure } from './errors.ts'
 import { allowOrigin, type CorsSettings, hardenedHeaders } from './headers.ts'
@@ -117,7 +125,13 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     const { method, path, also = [] } = operation.http
     const open = operation.permission === 'public' || operation.kind === 'follow'
     const handler = handlerOf(operation, door)
-    const route = { method: [method, ...also], url: path, handler, ...(open ? {} : { onRequest: authenticate }) }
+    const route = {
+      method: [method, ...also],
+      url: path,
+      handler,
+      ...(open ? {} : { onRequest: authenticate }),
+      ...(isMutation(operation) ? { errorHandler: refusing(operation, door) } : {}),
+    }
     if (!operation.http.upload) app.route(route)
     else
       void app.register(async raw => {
@@ -216,23 +230,21 @@ function handlerOf(operation: Operation, door: Door) {
   }
 }
 
+/** A change that is refused before the door sees it is on record as well, unless nobody is known to have asked for it. */
+function refusing(operation: Command | ApplyOperation, door: Door) {
+  return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+    const failure = toFailure(error)
+    const { actor, call = plainCall(operation, request) } = request as Carrying
+    if (actor || operation.permission === 'public') {
+      door.refused(operation, call, failure, performance.now() - reply.elapsedTime)
+    }
+    renderFailure(failure, request, reply)
+  }
+}
+
 function callOf(operation: Operation, request: FastifyRequest): Call {
   const query = request.query as Record<string, unknown>
-  const call: Call = {
-    actor: (request as Carrying).actor ?? system,
-    raw: {
-      params: request.params as Record<string, string>,
-      query,
-      body: operation.http.upload ? undefined : request.body,
-    } satisfies RawInput,
-    origin: {
-      requestId: request.id,
-      clientIp: request.ip,
-      userAgent: request.headers['user-agent']?.slice(0, 300) ?? null,
-    },
-    method: request.method === 'HEAD' ? 'GET' : request.method,
-    path: pathOf(request.url),
-  }
+  const call = plainCall(operation, request)
   ;(request as Carrying).call = call
   if (!isMutation(operation)) return call
   if (query.plan !== undefined) {
@@ -249,6 +261,25 @@ function callOf(operation: Operation, request: FastifyRequest): Call {
   call.respondAsync = mayBeJob(operation) && /\brespond-async\b/.test(String(request.headers.prefer ?? ''))
   if (operation.http.upload) call.upload = request.body as Readable
   return call
+}
+
+function plainCall(operation: Operation, request: FastifyRequest): Call {
+  const query = request.query as Record<string, unknown>
+  return {
+    actor: (request as Carrying).actor ?? system,
+    raw: {
+      params: request.params as Record<string, string>,
+      query,
+      body: operation.http.upload ? undefined : request.body,
+    } satisfies RawInput,
+    origin: {
+      requestId: request.id,
+      clientIp: request.ip,
+      userAgent: request.headers['user-agent']?.slice(0, 300) ?? null,
+    },
+    method: request.method === 'HEAD' ? 'GET' : request.method,
+    path: pathOf(request.url),
+  }
 }
 
 function send(request: FastifyRequest, reply: FastifyReply, answer: Answer, cacheable: boolean): FastifyReply {

@@ -72,7 +72,7 @@ export const create = command('credentials.create', {
     type: 'registry',
     credentials: { username: 'deployer', password: 'correct horse battery' },
   },
-  fails: ['ALREADY_EXISTS'],
+  fails: ['ALREADY_EXISTS', 'NOT_FOUND'],
   async decide(ask, { name, type, credentials: given, shared_with = [] }) {
     const values = merged({}, given)
     requireComplete(type, values)
