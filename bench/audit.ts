@@ -29,7 +29,7 @@ export async function audit(rounds: number): Promise<Figure[]> {
 }
 
 /** Half of the events have both: an actor of type user, and success. */
-async function folderWith(events: number): Promise<string> {
+export async function folderWith(events: number): Promise<string> {
   const folder = await agentFolder()
   const began = performance.now()
   const db = Database.open(join(folder, 'data'))

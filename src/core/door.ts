@@ -351,6 +351,7 @@ export class Door {
   /** Now, or as a job. The bytes of an upload come with the request, so it is never one. */
   async #carryOut(change: Changing): Promise<Answer> {
     const { command, call } = change
+    await this.#ownerOf(change)
     if (this.#closing) fail('SERVICE_UNAVAILABLE', 'The agent is being stopped. Try again when it is back.')
     if (!call.respondAsync || command.http.upload) return this.#perform(change, false)
     // Refusals come at once, as in a plan; the work itself then decides again under its locks.
@@ -405,7 +406,8 @@ export class Door {
     try {
       const limit = isJob ? JOB_LOCK_LIMIT_MS : (this.#parts.lockLimitMs ?? LOCK_LIMIT_MS)
       const holder = `${command.action} (${change.run})`
-      held = await this.#locks.take(command.locks?.(input as never) ?? [], holder, limit, cancel.signal)
+      const locks = await command.locks?.(input as never, this.#ask(call.actor, []))
+      held = await this.#locks.take(locks ?? [], holder, limit, cancel.signal)
       await this.#requireMatch(command, call)
       const decided = await this.#decideAsPlanned(change, cancel.signal)
       change.begun = true
@@ -523,6 +525,7 @@ export class Door {
     const decided = await this.#decide(change)
     const { params, query, body } = call.raw
     const scopes: Scope[] = command.scope?.(input as never) ?? []
+    const owner = await this.#ownerOf(change)
     const shownInput = redact(command.input, { ...query, ...(body as object) }) as Record<string, unknown>
     const pick = (source: object | undefined) =>
       Object.fromEntries(Object.keys(source ?? {}).map(key => [key, shownInput[key]]))
@@ -532,7 +535,7 @@ export class Door {
         command,
         actor: call.actor,
         resourceId: text(command.resource.id?.(input as never, {})),
-        deployments: scopes.map(scope => scope.deployment),
+        deployments: [...scopes.map(scope => scope.deployment), ...(owner === null ? [] : [owner])],
         request: {
           method: call.method,
           path: call.path,
@@ -628,7 +631,7 @@ export class Door {
       operation: command.id,
       action: command.action,
       resource: { type: command.resource.type, id: text(command.resource.id?.(input as never, {})) },
-      deployment: deploymentOf(command, input),
+      deployment: change.owner ?? deploymentOf(command, input),
       actor: actorOf(call.actor),
       origin: call.origin,
       isJob,
@@ -636,6 +639,14 @@ export class Door {
       key: change.claim?.kept,
       steps,
     }
+  }
+
+  /** Looked up once, before anything is done: afterwards it may be gone. */
+  async #ownerOf(change: Changing): Promise<string | null> {
+    const { command, call, input } = change
+    change.owner ??= (await command.belongs?.(this.#ask(call.actor, []), input as never)) ?? null
+    if (change.owner !== null) call.deployment = change.owner
+    return change.owner
   }
 
   #auditRefusal(
@@ -701,6 +712,8 @@ interface Changing {
   run: string
   begun?: boolean
   settled?: Failure | undefined
+  /** The deployment that the named thing belongs to, once it was looked up. */
+  owner?: string | null
 }
 
 interface Decision {

@@ -80,7 +80,10 @@ export interface CommandSpec<I extends TObject, O extends TSchema> extends Commo
   resource: { type: string; id?(input: Static<I>, results: Results): string | number | null | undefined }
   /** The name in plans and audit events; `<resource type>.<last part of the id>` unless said otherwise. */
   action?: string
-  locks?(input: Static<I>): string[]
+  /** Taken before it decides; `ask` is for what only looking can tell, such as the deployment a container belongs to. */
+  locks?(input: Static<I>, ask: Ask): string[] | Promise<string[]>
+  /** The deployment that the named thing belongs to, where `scope` cannot know: its plans and jobs are seen by who sees that. */
+  belongs?(ask: Ask, input: Static<I>): Promise<string | null> | string | null
   decide(ask: Ask, input: Static<I>): Promise<Decided> | Decided
   reply?(ask: Ask, input: Static<I>, results: Results): Promise<Static<O>> | Static<O>
   message?: string

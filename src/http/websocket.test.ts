@@ -40,15 +40,6 @@ function follow(path: string, options: { first?: string; token?: string } = {}):
 
 const SHOP = '/api/probe/shop/follow'
 
-test('the first message is the token, bare or in an object; a header will do too', async () => {
-  const token = await agent.tokenOf('bob')
-  for (const options of [{ first: token }, { first: JSON.stringify({ type: 'auth', token }) }, { token }]) {
-    const { frames, closed } = follow(SHOP, options)
-    assert.equal((await closed).code, 1000)
-    assert.deepEqual(frames, [{ type: 'log', line: 'one' }, { type: 'log', line: 'two' }, { type: 'end' }])
-  }
-})
-
 test('a bad token closes with 4401, whatever its form', async () => {
   for (const first of [
     'nonsense',
@@ -64,87 +55,10 @@ test('a bad token closes with 4401, whatever its form', async () => {
   }
 })
 
-test('a bad query closes with 4400, a foreign deployment with 4404, a missing right with 4403', async () => {
-  const bob = await agent.tokenOf('bob')
-  assert.equal((await follow(`${SHOP}?tail=x`, { token: bob }).closed).code, 4400)
-  assert.equal((await follow(`${SHOP}?nothing=1`, { token: bob }).closed).code, 4400)
-  assert.equal((await follow('/api/probe/blog/follow', { token: bob }).closed).code, 4404)
-  const made = await agent.request('POST /api/users', {
-    body: { username: 'auditor', password: 'long enough to pass', role: 'viewer', permissions: ['audit:read'] },
-  })
-  assert.equal(made.statusCode, 201)
-  const login = { username: 'auditor', password: 'long enough to pass' }
-  const { token } = (await agent.request('POST /api/auth/login', { as: 'nobody', body: login })).json()
-  assert.equal((await follow(SHOP, { token }).closed).code, 4403)
-})
-
 test('a long reason in another script does not break the agent', async () => {
   const { closed } = follow(`${SHOP}?${encodeURIComponent('ю'.repeat(300))}=1`, { token: await agent.tokenOf('bob') })
   assert.equal((await closed).code, 4400)
   assert.equal((await agent.request('GET /api/health')).statusCode, 200)
-})
-
-test('an open follow is closed with 4401 within two seconds after its key is revoked', async () => {
-  agent.probe.frames = async function* (signal) {
-    yield { type: 'log', line: 'first' }
-    await once(signal, 'abort')
-  }
-  const { id, key } = (await agent.request('POST /api/apikeys', { body: { name: 'follower', role: 'admin' } })).json()
-  const { token } = (await agent.request('POST /api/auth/login', { as: 'nobody', body: { api_key: key } })).json()
-  const { socket, closed } = follow(SHOP, { token })
-  await once(socket, 'message')
-  await agent.request(`POST /api/apikeys/${id}/revoke`)
-  const began = performance.now()
-  assert.equal((await closed).code, 4401)
-  assert.ok(performance.now() - began < 2000)
-})
-
-test('an open follow is closed with 4403 when the right is taken away', async () => {
-  agent.probe.frames = async function* (signal) {
-    yield { type: 'log', line: 'first' }
-    await once(signal, 'abort')
-  }
-  const { socket, closed } = follow(SHOP, { token: await agent.tokenOf('vera') })
-  await once(socket, 'message')
-  await agent.request('DELETE /api/users/3/deployments/shop')
-  assert.ok([4403, 4404].includes((await closed).code))
-  await agent.request('POST /api/users/3/deployments', { body: { deployment_name: 'shop', access_level: 'read' } })
-})
-
-test('a reader that goes away stops the source', async () => {
-  const stopped = Promise.withResolvers<void>()
-  agent.probe.frames = async function* (signal) {
-    yield { type: 'log', line: 'first' }
-    await once(signal, 'abort')
-    stopped.resolve()
-  }
-  const { socket } = follow(SHOP, { token: await agent.tokenOf('bob') })
-  await once(socket, 'message')
-  socket.terminate()
-  await stopped.promise
-})
-
-test('a reader that is too slow is told how many lines it lost, and memory stays flat', async () => {
-  const line = 'x'.repeat(64 * 1024)
-  let reads = false
-  agent.probe.frames = async function* () {
-    for (let count = 0; count < 400 && !reads; count++) {
-      yield { type: 'log', line }
-      await new Promise(setImmediate)
-    }
-    await wait(300)
-    yield { type: 'log', line: 'last' }
-  }
-  const { socket, frames, closed } = follow(SHOP, { token: await agent.tokenOf('bob') })
-  await once(socket, 'message')
-  socket.pause()
-  await wait(300)
-  reads = true
-  socket.resume()
-  await closed
-  const dropped = frames.filter(frame => frame.type === 'dropped').reduce((sum, frame) => sum + (frame.count ?? 0), 0)
-  assert.ok(dropped > 0, 'some lines were dropped')
-  assert.equal(frames.at(-1)?.type, 'end')
 })
 
 test('a source that fails says so before it closes', async () => {
@@ -156,19 +70,6 @@ test('a source that fails says so before it closes', async () => {
   assert.equal((await closed).code, 1011)
   assert.equal(frames.at(-1)?.type, 'error')
   assert.doesNotMatch(JSON.stringify(frames), /a\/path/)
-})
-
-test('a token that does not come in time closes with 4401', async t => {
-  // A timer that another connection still has running could not be cleared under the mocked clock.
-  await wait(100)
-  t.mock.timers.enable({ apis: ['setTimeout'] })
-  const { socket, closed } = follow(SHOP)
-  await once(socket, 'open')
-  await new Promise(setImmediate)
-  await new Promise(setImmediate)
-  t.mock.timers.tick(10_001)
-  const { code, reason } = await closed
-  assert.deepEqual([code, reason], [4401, 'the token came too late'])
 })
 
 async function raw(text: string): Promise<string> {

@@ -11,7 +11,9 @@ export async function* mergeInOrder<T>(
       let first = heads[0] as Head<T>
       for (const head of heads) if (before(head.item, first.item)) first = head
       yield first.item
-      if (!(await first.advance())) heads.splice(heads.indexOf(first), 1)
+      const more = first.advance()
+      // Only the end of a batch is worth waiting for.
+      if (!(more === true || (await more))) heads.splice(heads.indexOf(first), 1)
     }
   } finally {
     await Promise.all(heads.map(head => head.close()))
@@ -36,7 +38,7 @@ class Head<T> {
     return this.#batch[this.#place] as T
   }
 
-  advance(): Promise<boolean> | boolean {
+  advance(): Promise<boolean> | true {
     this.#place++
     return this.#place < this.#batch.length || this.#fill()
   }

@@ -155,9 +155,19 @@ export const migrations: readonly Migration[] = [
   ) STRICT;
   CREATE INDEX audit_by_time ON audit_events (time);
   CREATE INDEX audit_by_action ON audit_events (action);
-  CREATE INDEX audit_by_actor ON audit_events (actor_type, actor_id);
-  CREATE INDEX audit_by_resource ON audit_events (resource_type, resource_id);
+  CREATE INDEX audit_by_actor ON audit_events (actor_id);
+  CREATE INDEX audit_by_resource ON audit_events (resource_id);
   CREATE INDEX audit_by_client ON audit_events (client_ip);
+
+  CREATE TABLE audit_days (
+    day TEXT PRIMARY KEY,
+    first_id INTEGER NOT NULL,
+    last_id INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE TRIGGER audit_day AFTER INSERT ON audit_events BEGIN
+    INSERT INTO audit_days (day, first_id, last_id) VALUES (substr(new.time, 1, 10), new.id, new.id)
+      ON CONFLICT DO UPDATE SET first_id = min(first_id, new.id), last_id = max(last_id, new.id);
+  END;
 
   CREATE TABLE audit_counts (
     day TEXT NOT NULL,

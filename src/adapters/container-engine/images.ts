@@ -105,4 +105,6 @@ function progressOf(line: unknown, onProgress: PullOptions['onProgress']): void 
   })
 }
 
-const authHeader = (auth: RegistryAuth): string => Buffer.from(JSON.stringify(auth)).toString('base64url')
+/** In the alphabet for URLs, and with its padding: without, Docker takes it for no login at all, and says nothing. */
+export const authHeader = (auth: RegistryAuth): string =>
+  Buffer.from(JSON.stringify(auth)).toString('base64').replaceAll('+', '-').replaceAll('/', '_')

@@ -23,7 +23,10 @@ export interface LogAsk {
 
 type Source = Pick<ContainerEntry, 'id' | 'tty' | 'name' | 'compose'>
 
-/** Filtered first, then merged by time, then the last `tail`; all of them are streamed and never gathered. */
+/** More lines than this are not held: they are counted first, and then sent as they are read again. */
+const HELD_LINES = 5000
+
+/** Filtered first, then merged by time, then the last `tail`, in constant memory whatever is asked for. */
 export async function readLogs(
   engine: Engine,
   containers: readonly Source[],
@@ -32,13 +35,25 @@ export async function readLogs(
   const { tail, filter, since, until, signal } = ask
   // Without a filter no container can contribute more than the last `tail` of its own.
   const each = tail > 0 && filter === undefined ? { tail } : {}
-  const sources = containers.map(one => entries(engine, one, { ...each, since, until, signal }, filter))
-  const merged = mergeInOrder(sources, (a, b) => a.time < b.time)
-  if (tail === 0) return merged
-  const last = await lastOf(merged, tail)
+  const sources = () => containers.map(one => entries(engine, one, { ...each, since, until, signal }, filter))
+  const merged = () => mergeInOrder(sources(), (a, b) => a.time < b.time)
+  if (tail === 0) return merged()
+  if (tail > HELD_LINES) return skipping(merged(), (await count(sources())) - tail)
+  const last = await lastOf(merged(), tail)
   return (async function* () {
     yield* last
   })()
+}
+
+async function count(sources: readonly AsyncIterable<readonly unknown[]>[]): Promise<number> {
+  let lines = 0
+  for (const source of sources) for await (const batch of source) lines += batch.length
+  return lines
+}
+
+async function* skipping<T>(items: AsyncIterable<T>, skip: number): AsyncGenerator<T> {
+  let passed = 0
+  for await (const item of items) if (passed++ >= skip) yield item
 }
 
 /** What was, then what comes; containers that start later join, and it ends when none runs any more. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { AnyKind, World } from '../../core/step.ts'
 import { type TestEngine, testEngine } from '../../testing/engine.ts'
+import { authHeader } from './images.ts'
 import { type EngineMirror, mirrorEngine } from './mirror.ts'
 import {
   createNetwork,
@@ -107,6 +108,14 @@ test('a volume and a network that were made are unmade, and one that was there i
   await assert.rejects(perform(createNetwork, network), { code: 'ALREADY_EXISTS' })
   await disconnect()
   assert.equal(named(), 0)
+})
+
+test('the header with a login has its padding, without which Docker ignores it', () => {
+  for (const password of ['a', 'ab', 'abc', '\u00fb\u00ff?>']) {
+    const header = authHeader({ username: 'u', password })
+    assert.match(header, /^[A-Za-z0-9_-]+={0,2}$/)
+    assert.equal(header.length % 4, 0)
+  }
 })
 
 test('nothing is pulled from a metadata address, whoever asks', async () => {

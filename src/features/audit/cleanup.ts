@@ -14,7 +14,7 @@ export const cleanup = stepKind<{ older_than: number }, undefined, { deleted: nu
 
 export async function removeBefore(db: Database, before: Date, signal?: AbortSignal): Promise<{ deleted: number }> {
   const time = before.toISOString()
-  const newest = db.get<{ id: number | null }>('SELECT max(id) AS id FROM audit_events WHERE time < ?', time)?.id ?? 0
+  const newest = db.get<{ id: number | null }>('SELECT max(id) AS id FROM audit_events')?.id ?? 0
   let deleted = 0
   while (!signal?.aborted) {
     const { changes } = db.run(
@@ -34,6 +34,7 @@ export async function removeBefore(db: Database, before: Date, signal?: AbortSig
 /** The counts of days that are gone go with them; the day of the cut is counted anew. */
 function recount(db: Database, day: string): void {
   db.transaction(() => {
+    db.run('DELETE FROM audit_days WHERE day < ?', day)
     db.run('DELETE FROM audit_counts WHERE day <= ?', day)
     db.run(
       `INSERT INTO audit_counts (day, action, actor_type, actor_name, events, failures)

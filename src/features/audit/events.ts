@@ -6,6 +6,7 @@ import type { Viewer } from '../../core/operation.ts'
 import type { Actor } from '../../core/permission.ts'
 import { COUNTED, Nullable, RecordId, Time, Type, totalOf, Words } from '../../core/schema.ts'
 import type { Database, Value } from '../../store/database.ts'
+import { type Ids, inSlices } from './slices.ts'
 
 export const ActorType = Words(['user', 'api_key', 'system'])
 
@@ -53,14 +54,9 @@ export interface Filter {
   end_time?: string
 }
 
-interface Row {
-  id: number
-  success: number
-  details: string
-}
-
-/** Rows read at a time by an export: few enough that other requests are not held up. */
-const EXPORT_ROWS = 50
+/** How long one go of a page and of an export may take, and how many events they begin with. */
+const PAGE = { momentMs: 5, size: 2000 }
+const EXPORT = { momentMs: 1, size: 50 }
 
 declare module '../../core/operation.ts' {
   interface Readers {
@@ -74,28 +70,37 @@ export function auditReader(db: Database, { actor }: Viewer) {
   return {
     one(id: number) {
       const { sql, values } = conditions(actor, {})
-      const row = db.get<Row>(`SELECT * FROM audit_events WHERE ${sql} AND id = ?`, ...values, id)
+      const row = db.get<StoredEvent>(`SELECT * FROM audit_events WHERE ${sql} AND id = ?`, ...values, id)
       return row ? shown(row) : notFound('audit event', id)
     },
 
-    page(filter: Filter, limit: number, offset: number) {
+    async page(filter: Filter, limit: number, offset: number) {
       const { sql, values } = conditions(actor, filter)
-      const rows = db.all<Row>(
-        `SELECT * FROM audit_events WHERE ${sql} ORDER BY id DESC LIMIT ? OFFSET ?`,
-        ...values,
-        limit,
-        offset,
-      )
-      const counted = db.get<{ n: number }>(
-        `SELECT count(*) AS n FROM (SELECT 1 FROM audit_events WHERE ${sql} ORDER BY id DESC LIMIT ${COUNTED + 1})`,
-        ...values,
-      )?.n as number
+      const enough = Math.max(COUNTED + 1, offset + limit)
+      const rows: StoredEvent[] = []
+      let counted = 0
+      const read = (low: number, high: number) => {
+        const within = `FROM audit_events WHERE ${sql} AND id BETWEEN ? AND ?`
+        const given = [...values, low, high]
+        const found = db.get<{ n: number }>(
+          `SELECT count(*) AS n FROM (SELECT 1 ${within} LIMIT ?)`,
+          ...given,
+          enough - counted,
+        )?.n as number
+        if (rows.length < limit && counted + found > offset) {
+          const skipped = Math.max(0, offset - counted)
+          const select = `SELECT * ${within} ORDER BY id DESC LIMIT ? OFFSET ?`
+          rows.push(...db.all<StoredEvent>(select, ...given, limit - rows.length, skipped))
+        }
+        counted += found
+      }
+      for await (const _ of inSlices(idsOf(db, filter), PAGE, read)) if (counted >= enough) break
       return { data: rows.map(shown), ...totalOf(counted), limit, offset }
     },
 
     /** Newest first, a few rows at a time, whatever is added or removed meanwhile. A bad filter is refused at once. */
-    all(filter: Filter, limit = Number.POSITIVE_INFINITY): AsyncGenerator<AuditEventShown[]> {
-      return pages(db, conditions(actor, filter), limit)
+    all(filter: Filter, limit = Number.MAX_SAFE_INTEGER): AsyncGenerator<StoredEvent[]> {
+      return pages(db, conditions(actor, filter), idsOf(db, filter), limit)
     },
 
     stats(since: string | undefined, until: string | undefined) {
@@ -125,21 +130,29 @@ export function auditReader(db: Database, { actor }: Viewer) {
   }
 }
 
-async function* pages(db: Database, { sql, values }: Conditions, limit: number): AsyncGenerator<AuditEventShown[]> {
-  let before = Number.MAX_SAFE_INTEGER
-  for (let sent = 0; sent < limit; ) {
-    const rows = db.all<Row>(
-      `SELECT * FROM audit_events WHERE ${sql} AND id < ? ORDER BY id DESC LIMIT ?`,
-      ...values,
-      before,
-      Math.min(EXPORT_ROWS, limit - sent),
-    )
-    if (rows.length === 0) return
-    before = (rows.at(-1) as Row).id
-    sent += rows.length
-    yield rows.map(shown)
-    await new Promise(setImmediate)
+async function* pages(
+  db: Database,
+  { sql, values }: Conditions,
+  ids: Ids,
+  limit: number,
+): AsyncGenerator<StoredEvent[]> {
+  const select = `SELECT * FROM audit_events WHERE ${sql} AND id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?`
+  let left = limit
+  const read = (low: number, high: number) => db.all<StoredEvent>(select, ...values, low, high, left)
+  for await (const rows of inSlices(ids, EXPORT, read)) {
+    if (rows.length > 0) yield rows
+    left -= rows.length
+    if (left === 0) return
   }
+}
+
+/** Between which ids the events of the asked days lie, whichever way the clock has jumped meanwhile. */
+function idsOf(db: Database, { start_time, end_time }: Filter): Ids {
+  const from = momentAt('start_time', start_time)?.slice(0, 10) ?? ''
+  const to = momentAt('end_time', end_time)?.slice(0, 10) ?? '9999-12-31'
+  const days = 'SELECT min(first_id) AS first, max(last_id) AS last FROM audit_days WHERE day BETWEEN ? AND ?'
+  const { first, last } = db.get<{ first: number | null; last: number | null }>(days, from, to) ?? {}
+  return { first: first ?? 1, last: last ?? 0 }
 }
 
 /** The counts are kept over all events; who sees only some of them has those counted. */
@@ -168,19 +181,23 @@ function conditions(actor: Actor, filter: Filter): Conditions {
   }
   if (filter.success !== undefined) add('success = ?', filter.success ? 1 : 0)
   const [from, to] = [momentAt('start_time', filter.start_time), momentAt('end_time', filter.end_time)]
-  if (from !== undefined) add('time >= ?', from)
-  if (to !== undefined) add('time <= ?', to)
+  // By time there are few ids to look at already (see `idsOf`): the index would only put them out of order.
+  if (from !== undefined) add('+time >= ?', from)
+  if (to !== undefined) add('+time <= ?', to)
   // Who is bound to some deployments sees what was done to them, and what he did himself.
   if (actor.deployments !== 'all') {
     const names = [...actor.deployments.keys()]
-    const theirs = `resource_type = 'deployment' AND resource_id IN (${names.map(() => '?').join(', ')})`
-    add(`(${theirs} OR (actor_type = ? AND actor_id = ?))`, ...names, actor.type, actor.id)
+    const theirs = `resource_type = 'deployment' AND +resource_id IN (${names.map(() => '?').join(', ')})`
+    add(`(${theirs} OR (actor_type = ? AND +actor_id = ?))`, ...names, actor.type, actor.id)
   }
   return { sql: parts.join(' AND '), values }
 }
 
-function shown(row: Row) {
-  return { ...row, success: row.success === 1, details: JSON.parse(row.details) } as unknown as AuditEventShown
+/** As it is stored: 1 for success, and the details as JSON text. */
+export type StoredEvent = Omit<AuditEventShown, 'success' | 'details'> & { success: number; details: string }
+
+function shown(row: StoredEvent): AuditEventShown {
+  return { ...row, success: row.success === 1, details: JSON.parse(row.details) }
 }
 
 export interface AuditEventShown {

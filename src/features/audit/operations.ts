@@ -5,7 +5,7 @@ import { command, download, query } from '../../core/operation.ts'
 import { Limit, Offset, Paged, RecordId, Type, Words } from '../../core/schema.ts'
 import { csvLine } from '../../lib/csv.ts'
 import { cleanup as cleanupStep } from './cleanup.ts'
-import { AuditEvent, type AuditEventShown, filterFields } from './events.ts'
+import { AuditEvent, filterFields, type StoredEvent } from './events.ts'
 
 const { start_time, end_time } = filterFields
 
@@ -94,17 +94,25 @@ export const cleanup = command('audit.cleanup', {
   message: 'Old audit events were removed.',
 })
 
-async function* csvOf(pages: AsyncIterable<AuditEventShown[]>): AsyncGenerator<string> {
+async function* csvOf(pages: AsyncIterable<StoredEvent[]>): AsyncGenerator<string> {
   yield csvLine(columns)
-  for await (const page of pages) yield page.map(one => csvLine(columns.map(column => one[column]))).join('')
+  for await (const page of pages) yield page.map(csvRow).join('')
 }
 
-async function* jsonOf(pages: AsyncIterable<AuditEventShown[]>): AsyncGenerator<string> {
+const csvRow = (event: StoredEvent): string =>
+  csvLine(columns.map(column => (column === 'success' ? event.success === 1 : event[column])))
+
+async function* jsonOf(pages: AsyncIterable<StoredEvent[]>): AsyncGenerator<string> {
   yield '['
   let first = true
   for await (const page of pages) {
-    yield (first ? '\n' : ',\n') + page.map(one => JSON.stringify(one)).join(',\n')
+    yield (first ? '\n' : ',\n') + page.map(jsonRow).join(',\n')
     first = false
   }
   yield '\n]\n'
+}
+
+/** The details are JSON already. */
+function jsonRow({ details, success, ...event }: StoredEvent): string {
+  return `${JSON.stringify({ ...event, success: success === 1 }).slice(0, -1)},"details":${details}}`
 }

@@ -184,6 +184,23 @@ test("what belongs to somebody else's deployment does not exist, and below level
   for (const name of [mine, other]) await agent.request(`DELETE /api/deployments/${name}?remove_files=true`)
 })
 
+test('a container of a deployment waits for what changes the deployment, and its plans are seen by who sees that', async () => {
+  const name = world.name('turns')
+  const compose_content = `services:\n  web:\n    image: ${world.image}\n    command: sleep 3600\n    stop_grace_period: 2s\n`
+  const made = await agent.request('POST /api/deployments', { body: { name, compose_content, auto_start: true } })
+  assert.equal(made.statusCode, 201, made.body)
+  const plan = (await agent.request(`POST /api/containers/${name}-web-1/stop?plan=true`)).json().data
+  assert.equal((await agent.request(`GET /api/plans/${plan.id}`, { as: 'nina' })).statusCode, 404)
+  assert.equal((await agent.request(`GET /api/plans/${plan.id}`, { as: 'alice' })).statusCode, 200)
+  const stopping = agent.request(`POST /api/deployments/${name}/stop`)
+  await sleep(300)
+  const started = await agent.request(`POST /api/containers/${name}-web-1/start`)
+  assert.equal((await stopping).statusCode, 200)
+  assert.equal(started.statusCode, 200, started.body)
+  assert.equal((await world.engine.containers.inspect(`${name}-web-1`)).State.Status, 'running')
+  await agent.request(`DELETE /api/deployments/${name}?remove_files=true`)
+})
+
 test('logs are filtered first, then cut to their end; streams are told apart, and 0 is all', async () => {
   const name = world.name('talks')
   await world.run(

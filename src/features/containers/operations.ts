@@ -7,7 +7,7 @@ import {
   stopContainer,
 } from '../../adapters/container-engine/steps.ts'
 import { fail } from '../../core/failure.ts'
-import { command, query, streamed } from '../../core/operation.ts'
+import { type Ask, command, query, streamed } from '../../core/operation.ts'
 import { Nothing, Nullable, Type } from '../../core/schema.ts'
 import type { Results } from '../../core/step.ts'
 import { LogLineSchema, logFields } from '../deployments/index.ts'
@@ -18,7 +18,12 @@ const resource = {
   id: ({ id }: { id: string }, { container }: Results) => (container as { name: string } | undefined)?.name ?? id,
 }
 const input = Type.Object({ id: ContainerId })
-const locks = ({ id }: { id: string }) => [`container:${id}`]
+const belongs = ({ containers }: Ask, { id }: { id: string }) => containers.deploymentOf(id)
+/** What changes a deployment waits, and is waited for. */
+const locks = async ({ id }: { id: string }, ask: Ask) => {
+  const deployment = await belongs(ask, { id })
+  return [deployment === null ? `container:${id}` : `deployment:${deployment}`]
+}
 const engineFails = ['CONFLICT', 'ENGINE_UNAVAILABLE', 'UPSTREAM_FAILED', 'TIMEOUT'] as const
 /** A container of the standard test world. */
 const example = { id: 'fairlead-test-idle' }
@@ -39,6 +44,7 @@ export const start = command('containers.start', {
   http: { method: 'POST', path: '/api/containers/:id/start' },
   permission: 'containers:write',
   resource,
+  belongs,
   locks,
   input,
   output: Nullable(Container),
@@ -57,6 +63,7 @@ export const stop = command('containers.stop', {
   http: { method: 'POST', path: '/api/containers/:id/stop' },
   permission: 'containers:write',
   resource,
+  belongs,
   locks,
   input,
   output: Nullable(Container),
@@ -75,6 +82,7 @@ export const restart = command('containers.restart', {
   http: { method: 'POST', path: '/api/containers/:id/restart' },
   permission: 'containers:write',
   resource,
+  belongs,
   locks,
   input,
   output: Nullable(Container),
@@ -90,6 +98,7 @@ export const remove = command('containers.delete', {
   http: { method: 'DELETE', path: '/api/containers/:id' },
   permission: 'containers:write',
   resource,
+  belongs,
   locks,
   input,
   output: Nothing,

@@ -22,6 +22,8 @@ export interface Wanted {
   readySeconds: number
   existing: Existing
   engine: Parameters<typeof expectUp>[2]
+  /** The id of the credential that an image of this deployment is pulled with. */
+  credentialFor(image: string, deployment: string): string | null
 }
 
 /** Pulls what is missing and brings the deployment up; nothing when all is as it should be. */
@@ -31,7 +33,7 @@ export function upSteps(observed: Pick<Observed, 'folder' | 'containers'>, wante
   const expect = expectUp(model, containers, engine, wanted.existing, services)
   if (expect.length === 0) return []
   const pulls = imagesToPull(model, engine, services).map(image =>
-    pullImage({ image }, { cause: 'it is not on this machine' }),
+    pullImage({ image, credential: wanted.credentialFor(image, folder.name) }, { cause: 'it is not on this machine' }),
   )
   const up = composeUp({
     deployment: folder.name,

@@ -9,7 +9,6 @@ import { EngineName, Labels, Network, requireOwnLabels } from './network.ts'
 import { holds, isPrivate, parseSubnet, type Subnet } from './subnet.ts'
 
 const resource = { type: 'network', id: ({ name }: { name: string }) => name }
-const locks = ({ name }: { name: string }) => [`network:${name}`]
 const engineFails = ['ENGINE_UNAVAILABLE', 'UPSTREAM_FAILED', 'TIMEOUT'] as const
 
 export const list = query('networks.list', {
@@ -74,7 +73,11 @@ export const remove = command('networks.delete', {
   http: { method: 'DELETE', path: '/api/networks/:name' },
   permission: 'networks:write',
   resource,
-  locks,
+  belongs: ({ networks }, { name }) => networks.deploymentOf(name),
+  locks: async ({ name }, { networks }) => {
+    const deployment = await networks.deploymentOf(name)
+    return [`network:${name}`, ...(deployment === null ? [] : [`deployment:${deployment}`])]
+  },
   input: Type.Object({ name: Type.String({ minLength: 1, maxLength: 255, description: 'Its name or id' }) }),
   output: Nothing,
   example: { name: 'fairlead-test-network' },

@@ -107,6 +107,26 @@ test('who may not read credentials uses one only when it was shared with a deplo
   await forget()
 })
 
+test('a deployment is brought up from a private registry by who was given its credential, and gives it back when it goes', async () => {
+  const name = world.name('private')
+  const compose_content = `services:\n  web:\n    image: ${image}\n    command: sleep 3600\n    init: true\n    stop_grace_period: 1s\n`
+  const made = await agent.request('POST /api/deployments', { body: { name, compose_content } })
+  assert.equal(made.statusCode, 201, made.body)
+  await agent.request('POST /api/users/2/deployments', { body: { deployment_name: name, access_level: 'write' } })
+  await forget()
+  const refused = await agent.request(`POST /api/deployments/${name}/start`, { as: 'bob' })
+  assert.equal(refused.statusCode, 502, refused.body)
+  assert.match(refused.json().error, /no basic auth credentials/)
+  await agent.request(`PUT /api/credentials/${ids.right}`, { body: { shared_with: ['shop', name] } })
+  const started = await agent.request(`POST /api/deployments/${name}/start`, { as: 'bob' })
+  assert.equal(started.statusCode, 200, started.body)
+  assert.equal(started.json().data.status, 'running')
+  const gone = await agent.request(`DELETE /api/deployments/${name}?remove_files=true`)
+  assert.equal(gone.statusCode, 200, gone.body)
+  assert.deepEqual((await agent.request(`GET /api/credentials/${ids.right}`)).json().data.shared_with, ['shop'])
+  await forget()
+})
+
 test('a password never goes to another registry than its own', async () => {
   const other = await pull({ image: 'registry.example.com/team/app:1', credential_id: ids.right })
   assert.equal(other.statusCode, 400, other.body)

@@ -69,7 +69,11 @@ export const remove = command('volumes.delete', {
   http: { method: 'DELETE', path: '/api/volumes/:name' },
   permission: 'volumes:write',
   resource,
-  locks,
+  belongs: ({ volumes }, { name }) => volumes.deploymentOf(name),
+  locks: async ({ name }, { volumes }) => {
+    const deployment = await volumes.deploymentOf(name)
+    return [`volume:${name}`, ...(deployment === null ? [] : [`deployment:${deployment}`])]
+  },
   input: Type.Object({ name: Type.String({ minLength: 1, maxLength: 255 }) }),
   output: Nothing,
   example: { name: 'fairlead-test-volume' },

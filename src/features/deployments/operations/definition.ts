@@ -184,7 +184,7 @@ export const remove = command('deployments.delete', {
   output: Nothing,
   example: { name: 'shop' },
   fails: engineFails,
-  async decide({ deployments, users }, { name, remove_files, remove_volumes }) {
+  async decide({ deployments, users, credentials }, { name, remove_files, remove_volumes }) {
     const observed = await deployments.observed(name)
     deployments.requireEngine()
     const { model, metaText } = observed.folder
@@ -197,6 +197,7 @@ export const remove = command('deployments.delete', {
       ...volumes.map(volume => removeVolume({ volume })),
       ...(remove_files ? [removeFolder({ path: name })] : []),
       ...access.map(one => deleteRecord(assignments, one, { cause: 'the deployment goes' })),
+      ...credentials.withoutDeployment(name),
       ...(trust ? [deleteRecord(trusted, trust, { cause: 'the deployment goes' })] : []),
     ]
   },

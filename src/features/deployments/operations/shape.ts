@@ -23,8 +23,13 @@ export const at =
   (level: 'read' | 'write' | 'admin') =>
   ({ name }: { name: string }) => [{ deployment: name, level }]
 
-export function engineOf({ deployments }: Pick<Ask, 'deployments'>) {
-  return { readySeconds: deployments.readySeconds, existing: deployments.existing(), engine: deployments.engine }
+export function engineOf({ deployments, registries }: Pick<Ask, 'deployments' | 'registries'>) {
+  return {
+    readySeconds: deployments.readySeconds,
+    existing: deployments.existing(),
+    engine: deployments.engine,
+    credentialFor: (image: string, deployment: string) => registries.credentialFor(image, { deployment }),
+  }
 }
 
 /** Null means all of them. */
