@@ -37,7 +37,7 @@ export async function startAgent(folder: string, nodeOptions: readonly string[] 
   const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
   const began = performance.now()
   const child = spawn(process.execPath, [...nodeOptions, main, '--config', join(folder, 'config.yml')], {
-    stdio: ['ignore', 'ignore', 'inherit'],
+    stdio: ['ignore', process.env.BENCH_OUT ? 'inherit' : 'ignore', 'inherit'],
     env: { ...process.env, FAIRLEAD_API_PORT: String(port) },
   })
   await healthy(url, child)

@@ -14,7 +14,9 @@ import { areaTables, type Difference, differences, recordDifferences, type Snaps
 import { callOf, isProbe, standardWorlds, type World, type Worlds } from './walk.ts'
 
 /** What the mechanism keeps about itself; none of it is somebody's record. */
-const bookkeeping = ['meta', 'runs', 'run_steps', 'plans', 'kept_answers', 'audit_events', 'audit_counts', 'audit_days']
+const bookkeeping = [
+  'meta', 'runs', 'run_steps', 'plans', 'kept_answers', 'audit_events', 'audit_counts', 'audit_days', 'compose_models', 'trusted_files',
+] // biome-ignore format: a table of words
 /** Changes to the bookkeeping itself, and how each is seen. */
 const seenInBookkeeping: Record<string, (after: Snapshot, change: Change) => boolean> = {
   'record audit events': after => !after.tables.get('audit_events')?.some(row => String(row.time) < LONG_AGO_ENDS),

@@ -244,8 +244,9 @@ test('a key taken out of auth.api_keys loses its tokens at once', async () => {
   assert.equal((await request('GET /api/users/me')).statusCode, 200, 'the other key still holds')
 })
 
-test('another auth.jwt_secret ends all sessions, in force at once', async () => {
+test('another auth.jwt_secret ends all sessions, in force at once', async t => {
   const own = await testAgent()
+  t.after(() => own.stop())
   const before = await own.tokenOf('key')
   assert.equal(
     (await own.request('PUT /api/settings', { body: { auth: { jwt_secret: 'another secret, long enough to pass' } } }))
@@ -255,11 +256,11 @@ test('another auth.jwt_secret ends all sessions, in force at once', async () => 
   assert.equal((await own.request('GET /api/users/me', { as: { token: before } })).statusCode, 401)
   const { token } = (await own.request('POST /api/auth/login', { as: 'nobody', body: { api_key: API_KEY } })).json()
   assert.equal((await own.request('GET /api/users/me', { as: { token } })).statusCode, 200)
-  await own.stop()
 })
 
-test('with auth.enabled false everybody is an administrator of type system, and login still answers a token', async () => {
+test('with auth.enabled false everybody is an administrator of type system, and login still answers a token', async t => {
   const open = await testAgent({ config: '  enabled: false\n' })
+  t.after(() => open.stop())
   const me = await open.request('GET /api/users/me', { as: 'nobody' })
   assert.equal(me.statusCode, 200)
   assert.deepEqual([me.json().data.type, me.json().data.role, me.json().data.id], ['system', 'admin', null])
@@ -270,7 +271,6 @@ test('with auth.enabled false everybody is an administrator of type system, and 
   const made = await open.request('POST /api/apikeys', { as: 'nobody', body: { name: 'anybody' } })
   const { data } = (await open.request(`GET /api/apikeys/${made.json().id}`, { as: 'nobody' })).json()
   assert.equal(data.owner, 'system')
-  await open.stop()
 })
 
 test('exactly one form of login is taken', async () => {

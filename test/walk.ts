@@ -132,7 +132,8 @@ async function makeThings(engine: TestEngine, text: string): Promise<void> {
 async function nameProjects(folder: string, engine: TestEngine): Promise<void> {
   for (const name of await readdir(folder)) {
     const file = join(folder, name, 'compose.yaml')
-    await writeFile(file, `name: ${engine.name(name)}\n${await readFile(file, 'utf8')}`)
+    const text = await readFile(file, 'utf8')
+    await writeFile(file, `name: ${engine.name(name)}\n${text.replace(/^name: .*\n/m, '')}`)
   }
 }
 

@@ -67,7 +67,7 @@ test('a job answers at once, its progress grows, and its result is what the requ
     progress.toSorted((one, other) => one - other),
     'it only grows',
   )
-  assert.ok(new Set(progress).size > 5, `it grows in steps: ${progress}`)
+  assert.ok(new Set(progress).size > 2, `it grows in steps: ${progress}`)
   assert.ok(seen.some(one => one.status === 'running' && / % of w$/.test(one.phase)))
   const { status, progress: all, type, result } = await ended(id)
   assert.deepEqual([status, all, type, result?.status], ['completed', 100, 'probe.run', 200])

@@ -201,7 +201,7 @@ function handlerOf(operation: Operation, door: Door) {
       return reply
         .header('cache-control', 'no-store')
         .type(mediaType)
-        .send(chunks instanceof Readable ? chunks : Readable.from(chunks, { objectMode: false }))
+        .send(chunks instanceof Readable ? chunks : Readable.from(chunks, ONE_AT_A_TIME))
     }
   }
   if (operation.kind === 'query') {
@@ -288,7 +288,7 @@ function send(request: FastifyRequest, reply: FastifyReply, answer: Answer, cach
     return reply
       .header('cache-control', 'no-store')
       .type('application/json; charset=utf-8')
-      .send(Readable.from(jsonParts(data, answer.body), { objectMode: false }))
+      .send(Readable.from(jsonParts(data, answer.body), ONE_AT_A_TIME))
   const text = textOf(answer.body)
   reply.code(answer.status).type('application/json; charset=utf-8')
   if (!cacheable) return reply.header('cache-control', 'no-store').send(text)
@@ -316,6 +316,9 @@ function noneMatches(header: string | undefined, etag: string): boolean {
 }
 
 const PART_LENGTH = 64 * 1024
+
+/** A text is handed to the socket as it is: as buffers all of an export would wait in memory to be collected. */
+const ONE_AT_A_TIME = { objectMode: true, highWaterMark: 1 }
 
 /** A long list as one JSON text, some items at a time; what fails before the first part is an ordinary error. */
 async function* jsonParts(list: Streamed<unknown>, body: object): AsyncGenerator<string> {

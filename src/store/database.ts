@@ -15,6 +15,7 @@ export class Database {
   readonly #db: DatabaseSync
   readonly #owner: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
+  readonly #arrayStatements = new Map<string, StatementSync>()
   readonly #remembered = new Map<string, unknown>()
   #depth = 0
   #fault: string | null = null
@@ -56,6 +57,17 @@ export class Database {
 
   all<T>(sql: string, ...values: Value[]): T[] {
     return this.#statement(sql).all(...values) as T[]
+  }
+
+  /** The rows as arrays of their columns, which costs less where there are many. */
+  arrays(sql: string, ...values: Value[]): Value[][] {
+    const known = this.#arrayStatements.get(sql)
+    const statement = known ?? this.#db.prepare(sql)
+    if (!known) {
+      statement.setReturnArrays(true)
+      this.#arrayStatements.set(sql, statement)
+    }
+    return statement.all(...values) as unknown as Value[][]
   }
 
   /**
@@ -131,6 +143,7 @@ export class Database {
       // Then the next start looks the file over.
     }
     this.#statements.clear()
+    this.#arrayStatements.clear()
     this.#db.close()
     this.#owner.close()
   }

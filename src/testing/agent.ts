@@ -1,5 +1,6 @@
 // The whole agent in a temporary folder, with the standard test world in it: what every example of an operation refers to.
 
+import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -90,7 +91,9 @@ export async function testAgent(options: TestAgentOptions = {}): Promise<TestAge
   }
   const stop = async (keep?: 'keep') => {
     await agent.close()
-    if (!keep) await rm(folder, { recursive: true, force: true })
+    if (keep) return
+    await removeContainers(projectPrefix(folder))
+    await rm(folder, { recursive: true, force: true })
   }
   const test = { ...agent, folder, apiKey: API_KEY, request, tokenOf, stop }
   if (!options.folder && !options.empty) await fillWorld(test)
@@ -105,11 +108,15 @@ async function writeWorldFiles(folder: string, file: string, { config = '', empt
   if (empty) return
   for (const name of ['blog', 'shop']) {
     await mkdir(join(folder, 'deployments', name), { recursive: true })
-    await writeFile(join(folder, 'deployments', name, 'compose.yaml'), COMPOSE)
+    await writeFile(join(folder, 'deployments', name, 'compose.yaml'), composeOf(`${projectPrefix(folder)}-${name}`))
   }
 }
 
-const COMPOSE = `# The standard deployment of the tests.
+/** Agents of several tests share one engine: each has project names of its own. */
+const projectPrefix = (folder: string): string => `flt${createHash('sha1').update(folder).digest('hex').slice(0, 8)}`
+
+const composeOf = (project: string) => `# The standard deployment of the tests.
+name: ${project}
 services:
   web:
     image: fairlead-test/busybox:1
@@ -117,6 +124,23 @@ services:
     init: true
     stop_grace_period: 1s
 `
+
+/** What the standard deployments left on the engine. */
+async function removeContainers(prefix: string): Promise<void> {
+  const engine = openEngine(engineAddress(undefined, process.env))
+  const ours = (labels: Record<string, string> | null | undefined) =>
+    labels?.['com.docker.compose.project']?.startsWith(prefix)
+  try {
+    const containers = (await engine.containers.list()).filter(one => ours(one.Labels))
+    await Promise.all(containers.map(one => engine.containers.remove(one.Id, { force: true })))
+    const networks = (await engine.networks.list()).filter(one => ours(one.Labels))
+    await Promise.all(networks.map(one => engine.networks.remove(one.Id)))
+  } catch {
+    // Without an engine there is nothing to remove.
+  } finally {
+    engine.close()
+  }
+}
 
 async function fillWorld(test: TestAgent): Promise<void> {
   const people = [

@@ -21,10 +21,12 @@ function fill(): void {
   closeSync(file)
 }
 
+const tell = (what: object) => void process.stdout.write(`${JSON.stringify(what)}\n`)
+
 process.env.TMPDIR = disk
-const agent = await probeAgent({ empty: true, probeFolder, at: { 'full:half': fill } })
+const at = { 'full:half': fill, 'job:undone': () => tell({ undone: 'job' }) }
+const agent = await probeAgent({ empty: true, probeFolder, at })
 const address = await agent.app.listen({ port: 0, host: '127.0.0.1' })
-const tell = (what: object) => process.stdout.write(`${JSON.stringify(what)}\n`)
 tell({ address, token: await agent.tokenOf('key') })
 
 for await (const word of createInterface({ input: process.stdin })) {

@@ -139,15 +139,15 @@ test('two keys may have one name', async () => {
   assert.notEqual(one.id, two.id)
 })
 
-test('when it was used last is kept over a restart', async () => {
+test('when it was used last is kept over a restart', async t => {
   const first = await testAgent()
   const { id, key } = (await first.request('POST /api/apikeys', { body: { name: 'used' } })).json()
   const { token } = (await first.request('POST /api/auth/login', { as: 'nobody', body: { api_key: key } })).json()
   await first.request('GET /api/users/me', { as: { token } })
   await first.stop('keep')
   const second = await testAgent({ folder: first.folder })
+  t.after(() => second.stop())
   const { last_used_at } = (await second.request(`GET /api/apikeys/${id}`)).json().data
   assert.ok(Math.abs(Date.parse(last_used_at) - Date.now()) < 60_000)
   assert.equal((await second.request('GET /api/users/me', { as: { token } })).statusCode, 200, 'and so is the token')
-  await second.stop()
 })

@@ -5,7 +5,7 @@ import { command, download, query } from '../../core/operation.ts'
 import { Limit, Offset, Paged, RecordId, Type, Words } from '../../core/schema.ts'
 import { csvLine } from '../../lib/csv.ts'
 import { cleanup as cleanupStep } from './cleanup.ts'
-import { AuditEvent, filterFields, type StoredEvent } from './events.ts'
+import { AuditEvent, columns, type ExportedEvent, filterFields } from './events.ts'
 
 const { start_time, end_time } = filterFields
 
@@ -48,11 +48,6 @@ export const stats = query('audit.stats', {
   read: ({ audit }, { start_time, end_time }) => audit.stats(start_time, end_time),
 })
 
-const columns = [
-  'id', 'time', 'actor_type', 'actor_id', 'actor_name', 'action', 'resource_type', 'resource_id', 'success', 'status_code',
-  'client_ip', 'user_agent', 'request_id', 'duration_ms', 'details',
-] as const // biome-ignore format: a table of words
-
 export const exportEvents = download('audit.export', {
   summary: 'Export audit events as a file, newest first',
   http: { method: 'POST', path: '/api/audit/export' },
@@ -94,15 +89,17 @@ export const cleanup = command('audit.cleanup', {
   message: 'Old audit events were removed.',
 })
 
-async function* csvOf(pages: AsyncIterable<StoredEvent[]>): AsyncGenerator<string> {
+const SUCCESS = columns.indexOf('success')
+const DETAILS = columns.indexOf('details')
+
+async function* csvOf(pages: AsyncIterable<ExportedEvent[]>): AsyncGenerator<string> {
   yield csvLine(columns)
   for await (const page of pages) yield page.map(csvRow).join('')
 }
 
-const csvRow = (event: StoredEvent): string =>
-  csvLine(columns.map(column => (column === 'success' ? event.success === 1 : event[column])))
+const csvRow = (event: ExportedEvent): string => csvLine(event.with(SUCCESS, event[SUCCESS] === 1))
 
-async function* jsonOf(pages: AsyncIterable<StoredEvent[]>): AsyncGenerator<string> {
+async function* jsonOf(pages: AsyncIterable<ExportedEvent[]>): AsyncGenerator<string> {
   yield '['
   let first = true
   for await (const page of pages) {
@@ -112,7 +109,9 @@ async function* jsonOf(pages: AsyncIterable<StoredEvent[]>): AsyncGenerator<stri
   yield '\n]\n'
 }
 
-/** The details are JSON already. */
-function jsonRow({ details, success, ...event }: StoredEvent): string {
-  return `${JSON.stringify({ ...event, success: success === 1 }).slice(0, -1)},"details":${details}}`
+function jsonRow(event: ExportedEvent): string {
+  const fields = event.map(
+    (value, n) => `"${columns[n]}":${n === DETAILS ? value : JSON.stringify(n === SUCCESS ? value === 1 : value)}`,
+  )
+  return `{${fields.join(',')}}`
 }

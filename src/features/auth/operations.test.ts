@@ -42,28 +42,28 @@ test('a login is never a job, never planned, and never answered from what was ke
   assert.equal(planned.json().code, 'VALIDATION_FAILED')
 })
 
-test('the last login of a user is noted', async () => {
+test('the last login of a user is noted', async t => {
   const first = await testAgent()
   await first.tokenOf('vera')
   await first.stop('keep')
   const second = await testAgent({ folder: first.folder })
+  t.after(() => second.stop())
   const { last_login_at } = (await second.request('GET /api/users/3')).json().data
   assert.ok(Math.abs(Date.parse(last_login_at) - Date.now()) < 60_000)
   assert.equal((await second.request('GET /api/users/4')).json().data.last_login_at, null)
-  await second.stop()
 })
 
-test('without a secret in the configuration the agent keeps one, sealed, over a restart', async () => {
+test('without a secret in the configuration the agent keeps one, sealed, over a restart', async t => {
   const first = await testAgent({ empty: true })
   const cleared = await first.request('PUT /api/settings', { body: { auth: { jwt_secret: null } } })
   assert.equal(cleared.statusCode, 200, cleared.body)
   const { token } = (await first.request('POST /api/auth/login', { as: 'nobody', body: { api_key: API_KEY } })).json()
   await first.stop('keep')
   const second = await testAgent({ folder: first.folder })
+  t.after(() => second.stop())
   assert.equal((await second.request('GET /api/users/me', { as: { token } })).statusCode, 200)
   const kept = second.db.get<{ value: string }>("SELECT value FROM meta WHERE key = 'jwt_secret'")
   assert.match(kept?.value ?? '', /^v1:/)
-  await second.stop()
 })
 
 test('many logins at once are all answered', async () => {

@@ -12,6 +12,7 @@ import { momentAt, Since } from '../../core/moment.ts'
 import { Type, Words } from '../../core/schema.ts'
 import type { DeploymentFolders, Folder } from './folders.ts'
 import { logSources, type Source } from './log-sources.ts'
+import { isMadeIn } from './made-in.ts'
 
 export const LogLineSchema = Type.Object({
   time: Type.String({ description: 'RFC 3339; empty for a line of a file that has none' }),
@@ -90,10 +91,10 @@ export class DeploymentLogs {
     return followLogs(engine, mirror, pick, { tail: query.tail, filter: query.filter, since, signal })
   }
 
-  #containers({ name, model }: Folder, { service }: LogQuery): ContainerEntry[] {
+  #containers({ name, path, model }: Folder, { service }: LogQuery): ContainerEntry[] {
     const { mirror } = this.#parts
     if (mirror.state === 'down') fail('ENGINE_UNAVAILABLE', mirror.reason ?? 'The container engine does not answer.')
-    const all = (model ? mirror.project(model.project) : []).filter(one => !one.compose?.oneoff)
+    const all = (model ? mirror.project(model.project) : []).filter(one => !one.compose?.oneoff && isMadeIn(one, path))
     if (service === undefined) return all
     const known = (model && Object.hasOwn(model.services, service)) || all.some(one => one.compose?.service === service)
     if (!known) fail('NOT_FOUND', `Deployment "${name}" has no service "${service}".`)

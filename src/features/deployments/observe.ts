@@ -14,7 +14,8 @@ export type Health = (typeof healths)[number]
 
 export interface EngineView {
   up: boolean
-  containers(project: string): readonly ContainerEntry[]
+  /** Of this project, as far as they were made in this folder. */
+  containers(project: string, folder: string): readonly ContainerEntry[]
   imageOf(reference: string): ImageEntry | undefined
 }
 
@@ -41,7 +42,7 @@ const STOPPED_CODES = [0, 130, 137, 143]
 
 export function observe(folder: Folder, engine: EngineView, deploying: boolean): Observed {
   const { model } = folder
-  const containers = model ? engine.containers(model.project).filter(one => !one.compose?.oneoff) : []
+  const containers = model ? engine.containers(model.project, folder.path).filter(one => !one.compose?.oneoff) : []
   const services = model
     ? Object.entries(model.services).map(([name, service]) => observeService(name, service, model, containers, engine))
     : []

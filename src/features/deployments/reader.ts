@@ -14,6 +14,7 @@ import { envVars } from './env-file.ts'
 import { type DeploymentFolders, type Folder, META_FILE } from './folders.ts'
 import { logSources } from './log-sources.ts'
 import type { DeploymentLogs, LogQuery } from './logs.ts'
+import { isMadeIn } from './made-in.ts'
 import { type EngineView, type Observed, observe } from './observe.ts'
 import { trusted } from './records.ts'
 import type { ContainerStats } from './stats.ts'
@@ -51,6 +52,16 @@ export function deploymentReader(parts: DeploymentParts, { actor, noteFile }: Vi
 
   const requireEngine = (): void => {
     if (mirror.state === 'down') fail('ENGINE_UNAVAILABLE', mirror.reason ?? 'The container engine does not answer.')
+  }
+
+  /** Compose acts on all containers of a project name, whoever made them. */
+  const requireOwn = (project: string, path: string): void => {
+    const strangers = mirror.project(project).filter(one => !isMadeIn(one, path))
+    if (strangers.length === 0) return
+    fail(
+      'CONFLICT',
+      `Containers of a project "${project}" are there already and were made elsewhere: ${strangers.map(one => one.name).join(', ')}. Choose another name, or remove them.`,
+    )
   }
 
   /** With the hashes that containers have when their services share a network with others. */
@@ -160,14 +171,8 @@ export function deploymentReader(parts: DeploymentParts, { actor, noteFile }: Vi
 
     trustIn: (name: string) => trusted.get(parts.db, { deployment_name: name }),
 
-    /** Containers that carry the project's name but were not made in this folder: another program's, not ours to touch. */
-    strangers: (project: string, path: string): string[] =>
-      mirror
-        .project(project)
-        .filter(one => one.compose?.workingDir !== path)
-        .map(one => one.name),
-
     requireEngine,
+    requireOwn,
 
     modelOf,
 
@@ -183,6 +188,7 @@ export function deploymentReader(parts: DeploymentParts, { actor, noteFile }: Vi
      * A deployment that has data keeps its project name, whoever moves its folder.
      */
     async requireSameProject({ folder }: Pick<Observed, 'folder'>, model: ComposeModel): Promise<void> {
+      requireOwn(model.project, folder.path)
       const former = folder.model?.project
       const hasData = (project: string) => mirror.project(project).length > 0 || volumesOf(project).length > 0
       if (former !== undefined && former !== model.project && hasData(former)) {
@@ -215,7 +221,7 @@ function engineView(mirror: EngineMirror): EngineView {
     get up() {
       return mirror.state === 'up'
     },
-    containers: project => mirror.project(project),
+    containers: (project, path) => mirror.project(project).filter(one => isMadeIn(one, path)),
     imageOf: reference => {
       const tag = reference.includes('@') || /:[^/]+$/.test(reference) ? reference : `${reference}:latest`
       return [...mirror.images.values()].find(

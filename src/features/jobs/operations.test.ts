@@ -112,8 +112,8 @@ test('a job on a deployment is seen by those who see it and may do what it does'
   const { id, open } = await begun('g', {}, { deployment: 'shop' })
   const seenBy = async (as: 'bob' | 'vera' | 'nina') => (await request(`GET /api/jobs/${id}`, { as })).statusCode
   assert.deepEqual([await seenBy('bob'), await seenBy('vera'), await seenBy('nina')], [200, 404, 404])
-  const listed = (await request('GET /api/jobs', { as: 'nina' })).json()
-  assert.deepEqual([listed.data, listed.total], [[], 0])
+  const listed = (await request('GET /api/jobs', { as: 'nina' })).json().data as { id: string }[]
+  assert.ok(!listed.some(one => one.id === id))
   open()
   await ended(id)
 })

@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import {
   type Config,
   ConfigError,
@@ -12,6 +13,7 @@ import {
   publicConfig,
   redactConfigText,
   restartRequired,
+  settingOf,
 } from '../../config.ts'
 import type { EventBus } from '../../core/event.ts'
 import { fail } from '../../core/failure.ts'
@@ -48,8 +50,13 @@ export class Configuration {
   }
 
   async read(): Promise<{ text: string; sha256: string }> {
-    const text = await readFile(this.file, 'utf8')
-    return { text, sha256: sha256(text) }
+    try {
+      const text = await readFile(this.file, 'utf8')
+      return { text, sha256: sha256(text) }
+    } catch (error) {
+      const sentence = `The configuration file ${basename(this.file)} cannot be read (${(error as NodeJS.ErrnoException).code}). Put it back.`
+      return fail('SERVICE_UNAVAILABLE', sentence, undefined, error)
+    }
   }
 
   parse(text: string): Config {
@@ -95,7 +102,7 @@ export function settingsReader(configuration: Configuration, { noteFile }: Viewe
     async change(patch: object) {
       const { text, sha256 } = await configuration.read()
       noteFile(basename(configuration.file), sha256)
-      refuseWhatTheEnvironmentSets(patch, configuration.fromEnv)
+      refuseWhatTheEnvironmentSets(patch, configuration)
       const edited = checkedEdit(configuration, text, patch)
       return edited === text
         ? []
@@ -110,6 +117,7 @@ export const writeConfiguration = stepKind<{ name: string; before: string; after
     id: name,
     action: 'update',
     diff: textDiff(name, redactConfigText(before), redactConfigText(after)),
+    ...(hiddenLines(before) === hiddenLines(after) ? {} : { sensitive: true }),
   }),
   perform: ({ configuration }, { before, after }) => configuration.write(after, sha256(before)),
   end: {
@@ -136,14 +144,31 @@ function checkedEdit(configuration: Configuration, text: string, patch: object):
   }
 }
 
-function refuseWhatTheEnvironmentSets(patch: object, fromEnv: readonly string[]): void {
-  const keys = leaves(patch, '').filter(key => fromEnv.includes(key))
+/** The lines that a diff does not show as they are. */
+function hiddenLines(text: string): string {
+  const shown = redactConfigText(text).split('\n')
+  return text
+    .split('\n')
+    .filter((line, index) => line !== shown[index])
+    .join('\n')
+}
+
+/** What is sent back as it is, or hidden, is no change. */
+function refuseWhatTheEnvironmentSets(patch: object, { current, fromEnv }: Configuration): void {
+  const shown = publicConfig(current)
+  const differs = (key: string) =>
+    ![current, shown].some(config => isDeepStrictEqual(settingOf(config, key), valueAt(patch, key)))
+  const keys = leaves(patch, '').filter(key => fromEnv.includes(key) && differs(key))
   if (keys.length === 0) return
   fail(
     'CONFLICT',
     `${keys.join(', ')} is set by an environment variable, which wins over the file. Change it there.`,
     keys,
   )
+}
+
+function valueAt(value: unknown, key: string): unknown {
+  return key.split('.').reduce<unknown>((inner, part) => (inner as Record<string, unknown>)[part], value)
 }
 
 function leaves(value: unknown, path: string): string[] {

@@ -77,9 +77,8 @@ export const create = command('deployments.create', {
   example: {
     name: 'wiki',
     compose_content: 'services:\n  web:\n    image: fairlead-test/busybox:1\n    command: sleep 3600\n    init: true\n',
-    auto_start: true,
   },
-  fails: ['ALREADY_EXISTS', ...engineFails],
+  fails: ['ALREADY_EXISTS', 'NOT_FOUND', 'FORBIDDEN', ...engineFails],
   async decide(ask, { name, env_vars, auto_start, ...input }) {
     const { deployments, actor } = ask
     if (!actor.mayCreateDeployments)
@@ -95,13 +94,7 @@ export const create = command('deployments.create', {
     const envText = env_vars || source.envVars.length > 0 ? withEnvVars(former, variables) : former
     const folder = occupant ?? emptyFolder(name, deployments.pathOf(name))
     const { model, trust } = await deployments.judge(folder, { composeText, envText })
-    const strangers = deployments.strangers(model.project, folder.path)
-    if (strangers.length > 0) {
-      fail(
-        'CONFLICT',
-        `Containers of a project "${model.project}" are there already and were not made here: ${strangers.join(', ')}. Choose another name, or remove them.`,
-      )
-    }
+    await deployments.requireSameProject({ folder }, model)
     const created: Observed = {
       folder: { ...folder, composeText, envText, model },
       containers: [],
@@ -187,7 +180,8 @@ export const remove = command('deployments.delete', {
   async decide({ deployments, users, credentials }, { name, remove_files, remove_volumes }) {
     const observed = await deployments.observed(name)
     deployments.requireEngine()
-    const { model, metaText } = observed.folder
+    const { model, metaText, path } = observed.folder
+    if (model) deployments.requireOwn(model.project, path)
     const volumes = remove_volumes && model ? deployments.volumesOf(model.project) : []
     const trust = deployments.trustIn(name)
     const access = users.ofDeployment(name).flatMap(({ user_id }) => users.assignment(user_id, name) ?? [])

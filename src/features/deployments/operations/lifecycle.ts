@@ -51,6 +51,7 @@ export const stop = command('deployments.stop', {
     const observed = await deployments.observed(name)
     const model = deployments.modelOf(observed)
     deployments.requireEngine()
+    deployments.requireOwn(model.project, observed.folder.path)
     return stopSteps(observed, chosen(model, name, services))
   },
   reply: ({ deployments }, { name }) => deployments.detail(name),
