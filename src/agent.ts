@@ -254,6 +254,11 @@ async function wire(options: AgentOptions, opened: Opened): Promise<Agent> {
   if (door.hasUnfinished()) await mirror.ready
   await door.recover()
 
+  let planLifetime = settings().plans.ttl_seconds
+  events.on('config.changed', () => {
+    door.plans.sweep(planLifetime)
+    planLifetime = settings().plans.ttl_seconds
+  })
   const sweep = () => {
     door.sweep(new Date(Date.now() - settings().jobs.retention_days * 24 * HOUR_MS))
     void removeBefore(db, new Date(Date.now() - settings().audit.retention_days * 24 * HOUR_MS)).catch(error =>

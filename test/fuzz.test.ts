@@ -12,11 +12,11 @@ import { bodies, fitting, headers, hostileText } from './arbitrary.ts'
 import { answerSchemaOf, type Described, type Document, inlined, operationsOf } from './document.ts'
 import { callOf, isProbe, standardWorlds, type World, type Worlds } from './walk.ts'
 
-/** Set FAIRLEAD-free, so that the agent's own settings are untouched: SEED repeats a run, CASES makes it longer. */
+/** SEED repeats a run, CASES makes it longer. */
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31))
-const cases = Number(process.env.CASES ?? 120)
+const cases = Number(process.env.CASES ?? 100)
 /** An operation that asks slow programs gets fewer cases instead of more time. */
-const LIMIT_MS = 1500
+const LIMIT_MS = cases * 12
 
 /** What these areas change lies in the store of their own world; everywhere else generated changes are only planned. */
 const inTheStore = ['users', 'apikeys', 'audit', 'plans', 'jobs', 'credentials', 'registries', 'auth']

@@ -30,7 +30,7 @@ let port: number
 const tokens = new Map<Caller, string>()
 before(async () => {
   worlds = await standardWorlds({ prepare: addCallers })
-  world = await worlds.open()
+  world = await worlds.open({ for: operations })
   await world.app.listen({ host: '127.0.0.1', port: 0 })
   port = (world.app.server.address() as { port: number }).port
 })
@@ -117,6 +117,15 @@ test('an admin key bound to deployments reaches no user, no setting and no other
     }),
     404,
   )
+})
+
+test('an admin key bound to deployments is no administrator to the compose policy', async () => {
+  const compose_content = `${COMPOSE}    privileged: true\n`
+  const put = (caller: Caller) =>
+    world.request('PUT /api/deployments/shop?plan=true', { as: as(caller), body: { compose_content } })
+  assert.equal((await put('bound')).json().code, 'COMPOSE_INVALID')
+  assert.equal((await put('bob')).json().code, 'COMPOSE_INVALID')
+  assert.equal((await put('alice')).statusCode, 200)
 })
 
 test('nobody grants what he does not have himself', async () => {
@@ -257,9 +266,9 @@ async function doneForGood(line: string, ask: Ask, caller: Caller): Promise<stri
   return 'ok'
 }
 
-/** Nothing is done to the engine, so its names can be those of all; only the job is this world's. */
+/** A compose file with a project name of its own is for administrators, and nothing is started here. */
 const exampleOf = (operation: Operation) =>
-  operation.id.startsWith('jobs.') ? world.exampleOf(operation) : operation.example
+  operation.id === 'deployments.create' ? operation.example : world.exampleOf(operation)
 
 function withDeployment(operation: Operation, example: object, deployment: string | undefined): object {
   const named = operation.scope?.(example as never)[0]?.deployment

@@ -15,7 +15,7 @@ import { callOf, isProbe, standardWorlds, type World, type Worlds } from './walk
 
 /** What the mechanism keeps about itself; none of it is somebody's record. */
 const bookkeeping = [
-  'meta', 'runs', 'run_steps', 'plans', 'kept_answers', 'audit_events', 'audit_counts', 'audit_days', 'compose_models', 'trusted_files',
+  'meta', 'runs', 'run_steps', 'plans', 'kept_answers', 'audit_events', 'audit_counts', 'audit_days', 'compose_models',
 ] // biome-ignore format: a table of words
 /** Changes to the bookkeeping itself, and how each is seen. */
 const seenInBookkeeping: Record<string, (after: Snapshot, change: Change) => boolean> = {

@@ -138,12 +138,15 @@ async function nameProjects(folder: string, engine: TestEngine): Promise<void> {
 }
 
 function inWorld(example: object, engine: TestEngine, job: string): object {
-  const subnet = Number.parseInt(engine.prefix.slice(3, 5), 16)
+  const [high, low] = [
+    100 + (Number.parseInt(engine.prefix.slice(3, 5), 16) % 100),
+    Number.parseInt(engine.prefix.slice(5, 7), 16),
+  ]
   const text = JSON.stringify(example)
     .replaceAll(A_JOB, job)
     .replaceAll('fairlead-test-', `${engine.prefix}-`)
     .replaceAll('fairlead-test/spare', `${engine.prefix}/spare`)
-    .replaceAll('10.213.7.', `10.213.${subnet}.`)
+    .replaceAll('10.213.7.', `10.${high}.${low}.`)
   const { name, compose_content, ...rest } = JSON.parse(text) as { name?: string; compose_content?: string }
   const project =
     compose_content === undefined ? {} : { compose_content: `name: ${engine.name(name ?? 'new')}\n${compose_content}` }

@@ -1,7 +1,6 @@
 // From the text of the configuration file and the environment to a checked configuration, or to what is wrong with them.
 
 import { dirname, resolve } from 'node:path'
-import { Check } from 'typebox/value'
 import { isAlias, isMap, isScalar, LineCounter, type Node, parseDocument, type YAMLMap } from 'yaml'
 import { nearMiss } from '../lib/near-miss.ts'
 import type { Config, Setting } from './settings.ts'
@@ -10,6 +9,7 @@ import {
   childrenOf,
   environmentName,
   expectation,
+  fits,
   keyBelow,
   nestedConfig,
   otherVariables,
@@ -161,8 +161,7 @@ function fromText({ schema }: Setting, text: string): unknown {
 /** What is wrong with a value, or undefined. The value of a secret is never quoted. */
 function faultOf(setting: Setting, value: unknown): string | undefined {
   const check = setting.check as ((value: unknown) => string | undefined) | undefined
-  const fits = Check(setting.schema, value)
-  const wanted = fits ? check?.(value) : expectation(setting)
+  const wanted = fits(setting, value) ? check?.(value) : expectation(setting)
   if (wanted === undefined) return undefined
   const quotes =
     wanted.startsWith('a text') && ['number', 'boolean'].includes(typeof value) ? ' (put it in quotes)' : ''

@@ -1,6 +1,6 @@
 // The catalogue of every setting: key, type, default and meaning. All else about the configuration derives from it.
 
-import Type, { type Static, type TSchema } from 'typebox'
+import { type Static, type TSchema, Type } from '../lib/type.ts'
 
 export interface Setting {
   readonly key: string

@@ -1,6 +1,6 @@
 // The nested form of the settings: as values, as a schema, as names in the environment, and in words.
 
-import Type, { type TSchema } from 'typebox'
+import { type TSchema, Type } from '../lib/type.ts'
 import { type Config, type Setting, settings } from './settings.ts'
 
 export const allSettings: readonly Setting[] = settings
@@ -69,6 +69,17 @@ function marked(schema: TSchema): object {
   return items ? { items: { ...items, ...mark } } : mark
 }
 
+/** Whether a setting takes this value, by its schema. */
+export function fits({ schema }: Setting, value: unknown): boolean {
+  const { type, enum: words, items, minimum = 0, maximum = 0, minLength = 0 } = schema as Described
+  const isText = (text: unknown, shortest = 0) => typeof text === 'string' && [...text].length >= shortest
+  if (words) return words.includes(value as string)
+  if (type === 'boolean') return typeof value === 'boolean'
+  if (type === 'array') return Array.isArray(value) && value.every(item => isText(item, items?.minLength))
+  if (type === 'string') return isText(value, minLength)
+  return Number.isInteger(value) && Number(value) >= minimum && Number(value) <= maximum
+}
+
 /** What a setting takes, in words. */
 export function expectation({ schema }: Setting): string {
   const { type, enum: words, minimum, maximum, minLength } = schema as Described
@@ -86,4 +97,5 @@ interface Described {
   minimum?: number
   maximum?: number
   minLength?: number
+  items?: { minLength?: number }
 }

@@ -203,9 +203,9 @@ export class Plans {
     )
   }
 
-  /** Wipes what expired plans had sealed; a month later they leave the list. */
-  sweep(): void {
-    const expired = new Date(Date.now() - this.#lifetimeSeconds() * 1000).toISOString()
+  /** Wipes what expired plans had sealed: they stay expired, whatever the lifetime becomes. A month later they leave the list. */
+  sweep(lifetimeSeconds = this.#lifetimeSeconds()): void {
+    const expired = new Date(Date.now() - lifetimeSeconds * 1000).toISOString()
     this.#db.run(
       "UPDATE plans SET status = 'expired', sealed = NULL WHERE status = 'available' AND created_at <= ?",
       expired,

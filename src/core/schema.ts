@@ -1,7 +1,14 @@
 // The one validator and the one redactor: TypeBox schemas, compiled on first use, with secrets marked in the schema.
 
-import { type Static, type TObject, type TSchema, Type } from 'typebox'
-import { Compile, type Validator } from 'typebox/compile'
+import {
+  compile,
+  type SchemaError,
+  type Static,
+  type TObject,
+  type TSchema,
+  Type,
+  type Validator,
+} from '../lib/type.ts'
 import { fail } from './failure.ts'
 
 export { type Static, type TObject, type TSchema, Type }
@@ -75,7 +82,7 @@ const validators = new WeakMap<object, Validator>()
 function validatorOf(schema: TSchema): Validator {
   const known = validators.get(schema)
   if (known) return known
-  const made = Compile(closed(schema)) as unknown as Validator
+  const made = compile(closed(schema))
   validators.set(schema, made)
   return made
 }
@@ -85,7 +92,7 @@ export function validate<T extends TSchema>(schema: T, value: unknown, nowhere =
   const filled = withDefaults(schema, value)
   const validator = validatorOf(schema)
   if (validator.Check(filled)) return filled as Static<T>
-  const details = faults(schema, validator.Errors(filled) as readonly SchemaError[])
+  const details = faults(schema, validator.Errors(filled))
   fail('VALIDATION_FAILED', `${nowhere} is not valid: ${details.map(sentence).slice(0, 3).join('; ')}.`, details)
 }
 
@@ -95,7 +102,7 @@ export function isValid(schema: TSchema, value: unknown): boolean {
 
 export function validationErrors(schema: TSchema, value: unknown): Fault[] {
   const validator = validatorOf(schema)
-  return validator.Check(value) ? [] : faults(schema, validator.Errors(value) as readonly SchemaError[])
+  return validator.Check(value) ? [] : faults(schema, validator.Errors(value))
 }
 
 /** A copy in which every value marked as secret says `[redacted]`. */
@@ -148,14 +155,6 @@ export function fromText(schema: TSchema, text: unknown): unknown {
 
 export interface Fault {
   path: string
-  message: string
-}
-
-interface SchemaError {
-  keyword: string
-  instancePath: string
-  schemaPath: string
-  params: Record<string, unknown>
   message: string
 }
 

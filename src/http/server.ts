@@ -70,6 +70,10 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     routerOptions: { maxParamLength: 512, ignoreTrailingSlash: false },
     return503OnClosing: false,
     forceCloseConnections: 'idle',
+    clientErrorHandler: (_error, socket) => {
+      if (socket.writable) socket.end(malformed(harden))
+      else socket.destroy()
+    },
     frameworkErrors: (error, request, reply) =>
       renderFailure(toFailure(error), request, (reply as FastifyReply).headers(harden)),
     ...(settings.tls ? { https: { ...settings.tls, ...upgrading } } : { http: upgrading }),
@@ -159,6 +163,21 @@ export function actorOf(
   if (!parts.authEnabled()) return system
   const token = /^Bearer +(\S+)$/i.exec(header ?? '')?.[1]
   return token === undefined ? fail('UNAUTHENTICATED', 'Authorization header required') : parts.identify(token)
+}
+
+/** The answer to what is not HTTP, or has headers beyond measure: there is no request, so it is written by hand. */
+function malformed(headers: Record<string, string>): string {
+  const body = JSON.stringify(
+    new Failure('VALIDATION_FAILED', 'The request is not valid HTTP, or its headers are too long.').body(),
+  )
+  const all = {
+    ...headers,
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': body.length,
+    connection: 'close',
+  }
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`)
+  return ['HTTP/1.1 400 Bad Request', ...lines, '', body].join('\r\n')
 }
 
 /** The router takes `/api/users/` for `/api/users/:id` with nothing in it. */

@@ -332,7 +332,7 @@ suite('what is exported', () => {
     const ids = new Set<number>()
     const reader = agent.door.askAs((await import('../../core/permission.ts')).system).audit
     for await (const page of reader.all({ action: 'test.moving' })) {
-      for (const { id } of page) ids.add(id)
+      for (const [id] of page) ids.add(id as number)
       insert({ action: 'test.moving' })
       agent.db.run(
         "DELETE FROM audit_events WHERE id = (SELECT max(id) FROM audit_events WHERE action = 'test.moving')",

@@ -76,12 +76,14 @@ export function deploymentReader(parts: DeploymentParts, { actor, noteFile }: Vi
       .map(volume => volume.name)
 
   /** The project of containers with the same services and volumes, whose folder below ours is no longer there. */
-  const movedFrom = async (model: ComposeModel): Promise<string | undefined> => {
+  const movedFrom = async (folder: Folder, model: ComposeModel): Promise<string | undefined> => {
+    // A folder that was made after those containers is no moved one.
+    const since = [folder.createdAt, folder.updatedAt].sort()[0] ?? ''
     const services = Object.keys(model.services).sort().join()
     for (const one of mirror.containers.values()) {
       const { project, workingDir } = one.compose ?? { project: '', workingDir: '' }
-      if (!workingDir.startsWith(`${folders.root}/`) || project === model.project || volumesOf(project).length === 0)
-        continue
+      if (!workingDir.startsWith(`${folders.root}/`) || project === model.project || since > one.createdAt) continue
+      if (volumesOf(project).length === 0) continue
       if (await folders.get(workingDir.slice(folders.root.length + 1))) continue
       const theirs = new Set(mirror.project(project).map(other => other.compose?.service))
       if ([...theirs].sort().join() === services) return project
@@ -197,7 +199,8 @@ export function deploymentReader(parts: DeploymentParts, { actor, noteFile }: Vi
           `The project name would change from "${former}" to "${model.project}", and its containers and volumes would be left behind. Keep \`name: ${former}\`, or delete the deployment first.`,
         )
       }
-      const moved = mirror.project(model.project).length === 0 ? await movedFrom(model) : undefined
+      const isNew = folder.revision === '' || hasData(model.project)
+      const moved = isNew ? undefined : await movedFrom(folder, model)
       if (moved === undefined) return
       fail(
         'CONFLICT',

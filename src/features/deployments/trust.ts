@@ -3,7 +3,7 @@
 import type { ComposeModel } from '../../adapters/compose/model.ts'
 import type { EngineMirror } from '../../adapters/container-engine/mirror.ts'
 import { Failure } from '../../core/failure.ts'
-import type { Actor } from '../../core/permission.ts'
+import { type Actor, isAdministrator } from '../../core/permission.ts'
 import { putRecord } from '../../core/record.ts'
 import type { Step } from '../../core/step.ts'
 import type { Database } from '../../store/database.ts'
@@ -35,7 +35,7 @@ export async function judged(
 ): Promise<{ model: ComposeModel; trust: Step[] }> {
   const { name } = files.folder
   const known = trusted.get(parts.db, { deployment_name: name })
-  if (actor.role === 'admin') {
+  if (isAdministrator(actor)) {
     const model = await files.model()
     const wide = await isWide(parts, files, model)
     const trust =

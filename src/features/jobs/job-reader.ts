@@ -40,7 +40,7 @@ declare module '../../core/step.ts' {
 
 export type JobReader = ReturnType<typeof jobReader>
 
-export function jobReader(db: Database, door: Pick<Door, 'runs' | 'operations'>, { actor }: Viewer) {
+export function jobReader(db: Database, door: Pick<Door, 'runs' | 'operations' | 'isActive'>, { actor }: Viewer) {
   const visible = (row: RunRow) => maySee(actor, row, door)
   const rowOf = (id: string): RunRow => {
     const row = door.runs.row(id)
@@ -84,11 +84,12 @@ function maySee(actor: Actor, row: RunRow, door: Pick<Door, 'operations'>): bool
 /** What everybody may do is done to oneself. */
 const isOpenToAll = (access: Access): boolean => access === 'authenticated' || access === 'public'
 
-function shown(row: RunRow, door: Pick<Door, 'runs'>) {
+function shown(row: RunRow, door: Pick<Door, 'runs' | 'isActive'>) {
   return {
     id: row.id,
     type: row.action,
-    status: row.status,
+    // Until its answer is there, it is not over for whoever waits for it.
+    status: row.status === 'completed' && door.isActive(row.id) ? ('running' as const) : row.status,
     progress: row.progress,
     phase: row.phase,
     deployment_name: row.deployment,
