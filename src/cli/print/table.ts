@@ -21,7 +21,11 @@ export interface TableStyle {
 export function tableLines(screen: Screen, items: readonly Item[], schema: Schema, style: TableStyle = {}): string[] {
   const columns = (style.chosen ?? shortColumns(schema, items)).map(column => filled(column, items, screen.people))
   const width = screen.columns - (style.indent ?? 0)
-  const shown = style.chosen || !screen.people ? columns : fitted(columns, width, style.identity)
+  const shown = style.chosen
+    ? columns
+    : screen.people
+      ? fitted(columns, width, style.identity)
+      : columns.filter(isPlain)
   const head = shown.map(column => screen.paint('bold', padded(column.title, column)))
   const rows = items.map((_, row) =>
     shown.map(column => {
@@ -100,6 +104,9 @@ const keptWhole = (column: Filled, identity: string | undefined): boolean => col
 const total = (columns: Filled[]): number => columns.reduce((sum, { width }) => sum + width + GAP.length, -GAP.length)
 const isLong = ({ width }: Filled): boolean => width > LONG
 const isNested = ({ schema }: Filled): boolean => !['text', 'number', 'flag'].includes(shapeOf(schema))
+
+/** In a pipe nothing is cut, but lists of objects are for `--json`. */
+const isPlain = (column: Filled): boolean => !(isLong(column) && isNested(column))
 
 function padded(text: string, { width, right }: Filled): string {
   const space = ' '.repeat(Math.max(0, width - widthOf(text)))
