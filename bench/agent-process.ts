@@ -36,10 +36,14 @@ export async function startAgent(folder: string, nodeOptions: readonly string[] 
   const url = `http://127.0.0.1:${port}`
   const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
   const began = performance.now()
-  const child = spawn(process.execPath, [...nodeOptions, main, '--config', join(folder, 'config.yml')], {
-    stdio: ['ignore', process.env.BENCH_OUT ? 'inherit' : 'ignore', 'inherit'],
-    env: { ...process.env, FAIRLEAD_API_PORT: String(port) },
-  })
+  const child = spawn(
+    process.execPath,
+    [...(await launcherOptions()), ...nodeOptions, main, '--config', join(folder, 'config.yml')],
+    {
+      stdio: ['ignore', 'ignore', 'inherit'],
+      env: { ...process.env, FAIRLEAD_API_PORT: String(port) },
+    },
+  )
   await healthy(url, child)
   const startMs = performance.now() - began
   return {
@@ -62,6 +66,12 @@ export async function residentOf(pid: number): Promise<number> {
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024
 }
 
+/** The options that `npm start` gives to Node. */
+async function launcherOptions(): Promise<string[]> {
+  const launcher = await readFile(new URL('../setup/start.sh', import.meta.url), 'utf8')
+  return /^exec "\$NODE" (.*)"\$ROOT\/src\/main\.ts"/m.exec(launcher)?.[1]?.split(' ').filter(Boolean) ?? []
+}
+
 async function healthy(url: string, child: ChildProcess): Promise<void> {
   for (let tries = 0; tries < 10_000; tries++) {
     if (child.exitCode !== null) throw new Error('the agent did not start')
@@ -70,7 +80,7 @@ async function healthy(url: string, child: ChildProcess): Promise<void> {
       () => undefined,
     )
     if (answer?.status === 'healthy') return
-    await new Promise(resolve => setTimeout(resolve, 2))
+    await new Promise(resolve => setTimeout(resolve, 5))
   }
   throw new Error('the agent is not healthy')
 }

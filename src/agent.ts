@@ -18,7 +18,7 @@ import { registryLogin } from './adapters/registry/index.ts'
 import type { LoadedConfig } from './config.ts'
 import { Door } from './core/door.ts'
 import { EventBus } from './core/event.ts'
-import { checkOperations, type Operation, type ReaderFactories } from './core/operation.ts'
+import { checkExamples, checkOperations, type Operation, type ReaderFactories } from './core/operation.ts'
 import { type AnyTable, recordKinds } from './core/record.ts'
 import type { World } from './core/step.ts'
 import { apiKeyReader, apiKeys } from './features/apikeys/index.ts'
@@ -158,6 +158,7 @@ async function wire(options: AgentOptions, opened: Opened): Promise<Agent> {
 
   const operations = [...allOperations, ...(extra?.operations ?? [])]
   checkOperations(operations)
+  if (options.checkAnswers) checkExamples(operations)
   const openapi = lazily(() => Object.freeze(openApiOf(operations, version)))
   const authEnabled = () => settings().auth.enabled
 

@@ -78,7 +78,7 @@ const homes: Record<string, readonly string[]> = {
   jose: ['features/auth'],
   pino: ['log.ts'],
   diff: ['lib'],
-  typebox: ['core', 'config'],
+  typebox: ['lib'],
   yaml: ['lib', 'config', 'cli', 'adapters/compose', 'features/deployments', 'features/templates'],
 }
 const builtIn: Record<string, readonly string[]> = {

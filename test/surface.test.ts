@@ -4,14 +4,14 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { after, before, test } from 'node:test'
 import { Compile } from 'typebox/compile'
-import { type Command, checkOperations, type Operation } from '../src/core/operation.ts'
+import { type Ask, type Command, checkOperations, type Operation } from '../src/core/operation.ts'
 import { system } from '../src/core/permission.ts'
 import { isPaged, validationErrors } from '../src/core/schema.ts'
 import { EACH, type Step } from '../src/core/step.ts'
 import { operations } from '../src/features/index.ts'
 import { type TestAgent, testAgent } from '../src/testing/agent.ts'
 import { type Document, inlined, operationsOf, resolveRef } from './document.ts'
-import { methodsOf } from './walk.ts'
+import { methodsOf, standardWorlds } from './walk.ts'
 
 /** The areas whose operations come later. An operation that exists is taken from this list. */
 const missing = readFileSync(new URL('./operations-missing.txt', import.meta.url), 'utf8')
@@ -148,13 +148,18 @@ test('what is still missing answers 404 without a token and is absent from the d
   }
 })
 
-test('no undoable step follows a final one, and records come last, in what every example decides', async () => {
-  const alice = { ...system, type: 'user' as const, id: 1, name: 'alice', userId: 1 }
-  const worlds = agent.door.askAs(alice)
+test('no undoable step follows a final one, and records come last, in what every example decides', async t => {
+  const worlds = await standardWorlds()
+  const world = await worlds.open({ for: operations })
+  t.after(async () => {
+    await world.stop()
+    await worlds.close()
+  })
+  const alice = world.door.askAs({ ...system, type: 'user', id: 1, name: 'alice', userId: 1 })
   for (const operation of operations) {
     if (operation.kind !== 'command' || operation.id === 'auth.login') continue
-    const steps = await stepsOf(operation, worlds)
-    const ends = steps.map(step => agent.door.kinds.of(step).end)
+    const steps = await stepsOf(operation, alice, world.exampleOf(operation))
+    const ends = steps.map(step => world.door.kinds.of(step).end)
     const firstFinal = ends.findIndex(end => end === 'final' || end === 'repeatable')
     const lastUndoable = ends.findLastIndex(end => typeof end === 'object')
     assert.ok(
@@ -303,8 +308,8 @@ function isServedByAnother(template: string): boolean {
   })
 }
 
-async function stepsOf(command: Command, ask: Parameters<Command['decide']>[0]): Promise<Step[]> {
-  const decided = await command.decide(ask, command.example as never)
+async function stepsOf(command: Command, ask: Ask, input: object): Promise<Step[]> {
+  const decided = await command.decide(ask, input as never)
   const steps = Array.isArray(decided) ? decided : decided.steps
   return steps.flatMap(step => (step.kind === EACH ? (step.data as Step[]) : [step]))
 }

@@ -14,7 +14,7 @@ export function canonical(value: unknown): string {
 
 /** `"revision.state"`: `If-None-Match` compares the whole, `If-Match` the part before the dot. */
 export function etagOf(body: string, revision?: string): string {
-  const state = hash('sha1', body, 'base64url')
+  const state = hash('sha1', body, 'hex')
   return revision === undefined ? `"${state}"` : `"${revision}.${state}"`
 }
 
@@ -24,4 +24,4 @@ export function matches(header: string, etag: string): boolean {
   return header.split(',').some(tag => tag.trim() === '*' || version(tag) === version(etag))
 }
 
-export const revisionOf = (value: unknown): string => hash('sha1', canonical(value), 'base64url')
+export const revisionOf = (value: unknown): string => hash('sha1', canonical(value), 'hex')

@@ -55,6 +55,10 @@ interface Carrying {
 const IN_FLIGHT_MS = 10_000
 const NDJSON = /\bapplication\/x-ndjson\b/
 
+/** Validation is the door's, and no route has a schema; without these Fastify loads compilers that nothing uses. */
+const unused = (): never => fail('INTERNAL', 'A route has a schema of its own.')
+const NO_COMPILERS = { buildValidator: unused, buildSerializer: unused }
+
 export function httpServer(parts: HttpParts): FastifyInstance {
   const { door, operations, settings, log } = parts
   let count = 0
@@ -66,6 +70,7 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => `${boot}-${(count++).toString(36)}`,
     bodyLimit: settings.maxBodyBytes,
+    schemaController: { compilersFactory: NO_COMPILERS },
     trustProxy: settings.trustProxy,
     routerOptions: { maxParamLength: 512, ignoreTrailingSlash: false },
     return503OnClosing: false,

@@ -196,12 +196,17 @@ async function fillEngine(socket: string): Promise<void> {
     engine.close()
     return
   }
-  await Promise.allSettled([
-    engine.containers.create('fairlead-test-idle', { Image: image, Cmd: ['sleep', '3600'], StopTimeout: 1 }, limit),
+  const idle = { Image: image, Cmd: ['sleep', '3600'], StopTimeout: 1 }
+  const [container] = await Promise.allSettled([
+    engine.containers.create('fairlead-test-idle', idle, limit),
     engine.images.tag(image, 'fairlead-test/spare:1', limit),
     engine.volumes.create({ name: 'fairlead-test-volume' }, limit),
-    engine.networks.create({ name: 'fairlead-test-network' }, limit),
   ])
+  // Of several at once only one makes the container. The engine would let each of them make a network of that name.
+  const network = 'fairlead-test-network'
+  const isFirst = container.status === 'fulfilled'
+  const there = (await engine.networks.list()).some(one => one.Name === network)
+  if (isFirst && !there) await engine.networks.create({ name: network }, limit)
   engine.close()
 }
 

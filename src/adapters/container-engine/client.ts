@@ -1,8 +1,9 @@
 // Talks HTTP to one container engine: connection, API version, deadlines, and errors that say what to do.
 
-import http from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Failure } from '../../core/failure.ts'
+import { http } from '../../lib/node-http.ts'
 import { dockerHost, type EngineAddress, parseAddress } from './address.ts'
 import { Limit } from './limit.ts'
 import { chooseVersion, type EngineVersion, isVersionRefusal } from './version.ts'
@@ -73,7 +74,7 @@ export class EngineClient {
   }
 
   /** An answer that goes on: its start is bounded, its length is not. Ends by `signal`, `destroy()` or the engine. */
-  async stream(method: string, path: string, options: CallOptions = {}): Promise<http.IncomingMessage> {
+  async stream(method: string, path: string, options: CallOptions = {}): Promise<IncomingMessage> {
     const limit = this.#limit(options)
     try {
       const response = await this.#versioned(method, path, options, limit.signal, false)
@@ -157,7 +158,7 @@ export class EngineClient {
 
   /** Only reads use kept connections: one that went stale must never make us wonder whether a change was done. */
   #request(method: string, path: string, options: CallOptions, signal: AbortSignal, pooled: boolean) {
-    const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>()
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
     const request = http.request({ ...this.#head(method, path, options), signal, agent: pooled ? this.#agent : false })
     request.once('response', resolve)
     request.on('error', reject)
@@ -206,7 +207,7 @@ function codeOf(status: number): 'NOT_FOUND' | 'CONFLICT' | 'UPSTREAM_FAILED' {
   return status === 409 ? 'CONFLICT' : 'UPSTREAM_FAILED'
 }
 
-async function accepted(response: http.IncomingMessage): Promise<http.IncomingMessage> {
+async function accepted(response: IncomingMessage): Promise<IncomingMessage> {
   const status = response.statusCode ?? 500
   if (status < 400) return response
   const text = await textOf(response)
@@ -223,7 +224,7 @@ function messageOf(text: string): string {
   return text.trim().slice(0, 1000)
 }
 
-async function textOf(response: http.IncomingMessage): Promise<string> {
+async function textOf(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = []
   for await (const chunk of response) chunks.push(chunk)
   return Buffer.concat(chunks).toString()

@@ -1,8 +1,9 @@
 // Logs in to a registry as an engine would, to see whether a name and password are right: basic or with a token.
 
-import http from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
 import https from 'node:https'
 import { asFailure, Failure } from '../../core/failure.ts'
+import { http } from '../../lib/node-http.ts'
 import { apiBases, isLoopback, type RegistryAddress } from './address.ts'
 import { guardedLookup, hostName, isForbidden } from './guard.ts'
 
@@ -95,7 +96,7 @@ async function token(
 
 interface Got {
   status: number
-  headers: http.IncomingHttpHeaders
+  headers: IncomingHttpHeaders
   body: string
 }
 

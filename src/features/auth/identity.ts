@@ -1,7 +1,6 @@
 // Who is calling: keys and passwords become tokens, tokens become actors with the rights they have at this moment.
 
 import { createHash, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto'
-import { jwtVerify, SignJWT } from 'jose'
 import { Failure, fail } from '../../core/failure.ts'
 import { type Actor, type Level, lesser, permissionsOf, system } from '../../core/permission.ts'
 import { hashPassword, isPassword } from '../../lib/password.ts'
@@ -58,6 +57,7 @@ export class Identity {
 
   async issue(actor: Actor, sub: string): Promise<{ token: string; expires_at: string }> {
     const expires = Math.floor(Date.now() / 1000) + this.#settings().tokenTtl
+    const { SignJWT } = await import('jose')
     const token = await new SignJWT({ typ: actor.type === 'user' ? 'user' : 'api_key' })
       .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
       .setSubject(sub)
@@ -126,6 +126,7 @@ export class Identity {
 
   async #verify(token: string): Promise<Claims> {
     try {
+      const { jwtVerify } = await import('jose')
       const { payload } = await jwtVerify(token, this.#currentSecret().key, {
         algorithms: ['HS256'],
         requiredClaims: ['sub', 'exp', 'iat', 'jti'],
