@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { after, beforeEach, test } from 'node:test'
 import { Check } from 'typebox/value'
 import { parse } from 'yaml'
+import { fits } from './config/shape.ts'
 import {
   type Config,
   ConfigError,
@@ -62,6 +63,16 @@ test('nothing set gives the defaults, with paths beside the file', () => {
 test('the defaults pass their own checks', () => {
   for (const { key, schema, default: value } of settings) assert.ok(Check(schema, value), key)
   assert.ok(Check(configSchema('whole'), read('').config))
+})
+
+test('a setting takes exactly what its schema says', () => {
+  const values = [true, 'true', '', 'a', 'info', 'json', 0, 1, -1, 1.5, 8090, 70_000, 2 ** 53, Number.NaN, null]
+  const lists = [[], [''], ['a'], ['a', 1], {}, undefined]
+  for (const setting of settings) {
+    for (const value of [...values, ...lists]) {
+      assert.equal(fits(setting, value), Check(setting.schema, value), `${setting.key}: ${JSON.stringify(value)}`)
+    }
+  }
 })
 
 test('the file sets values, absolute and relative paths, and empty keys count as not there', () => {

@@ -191,3 +191,53 @@ test('what was removed is gone from the file', () => {
   db.close()
   assert.ok(!readFileSync(file(), 'latin1').includes('canary-xxx'))
 })
+
+test('what is remembered is what reading again would give', () => {
+  const db = Database.open(folder, [first])
+  const count = () => db.remembered('count', () => db.get<{ n: number }>('SELECT count(*) AS n FROM things')?.n)
+  let reads = 0
+  const read = () => db.remembered('reads', () => ++reads)
+  assert.equal(count(), 0)
+  assert.deepEqual([read(), read()], [1, 1])
+  db.run("INSERT INTO things VALUES ('a')")
+  assert.equal(count(), 1)
+  assert.equal(read(), 2)
+  const within: unknown[] = []
+  assert.throws(() =>
+    db.transaction(() => {
+      db.run("INSERT INTO things VALUES ('b')")
+      within.push(count())
+      throw new Error('not this time')
+    }),
+  )
+  assert.deepEqual(within, [2])
+  assert.equal(count(), 1)
+  db.close()
+})
+
+test('rows come as arrays where that is asked, and as objects elsewhere', () => {
+  const db = Database.open(folder, [first])
+  db.run("INSERT INTO things VALUES ('a')")
+  const sql = 'SELECT name, 1 AS one FROM things'
+  assert.deepEqual(db.arrays(sql), [['a', 1]])
+  assert.deepEqual({ ...db.get<object>(sql) }, { name: 'a', one: 1 })
+  assert.deepEqual(db.arrays(sql), [['a', 1]])
+  db.close()
+})
+
+test('a write that the disk refuses is a fault until one is made', () => {
+  const db = Database.open(folder, [first])
+  assert.equal(db.fault, null)
+  db.get('PRAGMA query_only = ON')
+  assert.throws(() => db.transaction(() => db.run("INSERT INTO things VALUES ('a')")))
+  assert.match(db.fault ?? '', /readonly/)
+  db.probe()
+  assert.match(db.fault ?? '', /readonly/)
+  db.get('PRAGMA query_only = OFF')
+  db.probe()
+  assert.equal(db.fault, null)
+  db.run("INSERT INTO things VALUES ('a')")
+  assert.throws(() => db.run("INSERT INTO things VALUES ('a')"), /UNIQUE/)
+  assert.equal(db.fault, null)
+  db.close()
+})

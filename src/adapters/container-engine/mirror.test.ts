@@ -109,7 +109,7 @@ test('a container that was there and one that comes are mirrored with all their 
     entry.mounts.map(({ source, ...mount }) => mount),
     [{ type: 'volume', name: world.name('data'), destination: '/data', readOnly: true }],
   )
-  assert.ok(entry.startedAt && entry.finishedAt && entry.startedAt <= entry.finishedAt)
+  assert.ok(Date.parse(entry.startedAt ?? '') <= Date.parse(entry.finishedAt ?? ''))
   assert.deepEqual(mirror.project(world.prefix), [entry])
   await world.engine.containers.remove(id)
   await until(mirror, () => !mirror.containers.has(id))

@@ -61,7 +61,7 @@ export interface Filter {
 
 /** How long one go of a page and of an export may take, and how many events they begin with. */
 const PAGE = { momentMs: 5, size: 2000 }
-const EXPORT = { momentMs: 1, size: 50 }
+const EXPORT = { momentMs: 0.3, size: 50 }
 
 declare module '../../core/operation.ts' {
   interface Readers {

@@ -78,11 +78,12 @@ export function deploymentReader(parts: DeploymentParts, { actor, noteFile }: Vi
   /** The project of containers with the same services and volumes, whose folder below ours is no longer there. */
   const movedFrom = async (folder: Folder, model: ComposeModel): Promise<string | undefined> => {
     // A folder that was made after those containers is no moved one.
-    const since = [folder.createdAt, folder.updatedAt].sort()[0] ?? ''
+    const since = Math.min(Date.parse(folder.createdAt), Date.parse(folder.updatedAt))
     const services = Object.keys(model.services).sort().join()
     for (const one of mirror.containers.values()) {
       const { project, workingDir } = one.compose ?? { project: '', workingDir: '' }
-      if (!workingDir.startsWith(`${folders.root}/`) || project === model.project || since > one.createdAt) continue
+      if (!workingDir.startsWith(`${folders.root}/`) || project === model.project || since > Date.parse(one.createdAt))
+        continue
       if (volumesOf(project).length === 0) continue
       if (await folders.get(workingDir.slice(folders.root.length + 1))) continue
       const theirs = new Set(mirror.project(project).map(other => other.compose?.service))
