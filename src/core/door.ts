@@ -1,14 +1,15 @@
 // The one door through which an operation happens: permission, validation, scope, lock, decide, plan or perform, reply.
 
 import { randomBytes } from 'node:crypto'
-import type { Readable } from 'node:stream'
 import type { Database } from '../store/database.ts'
 import type { Vault } from '../store/vault.ts'
-import { Audit, type Origin } from './audit.ts'
+import { type Answer, envelope, redactAnswer } from './answer.ts'
+import { type AskClass, askClass } from './ask.ts'
+import { Audit } from './audit.ts'
+import { type Call, deploymentOf, refusedId, text } from './call.ts'
 import { canonical, etagOf, matches } from './canonical.ts'
 import type { EventBus } from './event.ts'
 import { asFailure, Failure, fail } from './failure.ts'
-import { freshFrom } from './fresh.ts'
 import { Claim, Idempotency } from './idempotency.ts'
 import { type Held, Locks } from './lock.ts'
 import {
@@ -20,44 +21,19 @@ import {
   type FollowOperation,
   type Operation,
   type Query,
-  type RawInput,
   type ReaderFactories,
   readInput,
   Streamed,
-  type Viewer,
 } from './operation.ts'
 import { type Actor, isAdministrator, requireAccess, requireScope, type Scope, sees } from './permission.ts'
 import { actorOf, type FileSeen, type PlanRow, Plans } from './plan.ts'
 import { isRecordStep } from './record.ts'
 import { type Run, Runs, type StoredStep } from './run.ts'
-import { type RunEvent, Runner, storeFailure, type Undone } from './runner.ts'
-import { isPaged, isValid, redact, validationErrors } from './schema.ts'
+import { Runner, storeFailure, type Undone } from './runner.ts'
+import { isValid, redact, validationErrors } from './schema.ts'
 import { Kinds, type Results, type Step, type World } from './step.ts'
 
-/** One call of an operation, by whatever way it came. */
-export interface Call {
-  actor: Actor
-  raw: RawInput
-  origin: Origin
-  method: string
-  /** The path as it was asked for, parameters filled in. */
-  path: string
-  plan?: boolean
-  respondAsync?: boolean
-  idempotencyKey?: string | undefined
-  ifMatch?: string | undefined
-  upload?: Readable | undefined
-  onEvent?: ((event: RunEvent) => void) | undefined
-  /** Filled in at the door: the deployment it is about. */
-  deployment?: string | undefined
-}
-
-export interface Answer {
-  status: number
-  body: object
-  /** For questions: what `If-Match` compares. */
-  revision?: string | undefined
-}
+export type { Answer, Call }
 
 export interface DoorParts {
   db: Database
@@ -689,7 +665,7 @@ export class Door {
 
   /** For a question, of which nobody wants to know the files. */
   #askOnly(actor: Actor): Ask {
-    return new this.#asks({ actor, noteFile: ignored })
+    return new this.#asks({ actor, noteFile: () => {} })
   }
 
   #check(operation: Query | Command, output: unknown): void {
@@ -723,81 +699,11 @@ interface Decision {
   files: FileSeen[]
 }
 
-type AskClass = new (viewer: Viewer, seed?: Buffer, signal?: AbortSignal) => Ask
-const NO_SEED = Buffer.alloc(0)
-const ignored = (): void => {}
-
-/** One class for all asks of an agent: a reader is made when it is first used, bound to the actor. */
-function askClass(factories: ReaderFactories) {
-  class Asking {
-    readonly actor: Actor
-    readonly viewer: Viewer
-    readonly made: Record<string, unknown> = {}
-    readonly seed: Buffer | undefined
-    given: AbortSignal | undefined
-
-    constructor(viewer: Viewer, seed?: Buffer, signal?: AbortSignal) {
-      this.viewer = viewer
-      this.actor = viewer.actor
-      this.seed = seed
-      this.given = signal
-    }
-
-    get fresh(): Ask['fresh'] {
-      return freshFrom(this.seed ?? NO_SEED)
-    }
-
-    get signal(): AbortSignal {
-      this.given ??= new AbortController().signal
-      return this.given
-    }
-  }
-  for (const [name, factory] of Object.entries(factories as Record<string, (viewer: Viewer) => unknown>)) {
-    Object.defineProperty(Asking.prototype, name, {
-      get(this: Asking) {
-        this.made[name] ??= factory(this.viewer)
-        return this.made[name]
-      },
-    })
-  }
-  return Asking as unknown as AskClass
-}
-
-function envelope(operation: Query | Command, output: unknown, message: string): object {
-  if (operation.http.bare) return output as object
-  if (isPaged(operation.output)) return { ...(output as object), message }
-  return { data: output, message }
-}
-
 function interruptedWords(finished: boolean, { untouched, failed }: Undone): string {
   if (finished) return 'The agent was stopped in the middle; the rest was done at its next start.'
   if (untouched) return 'The agent was stopped in the middle of something that cannot be undone.'
   if (failed.length === 0) return 'The agent was stopped in the middle; what had been done was undone.'
   return `The agent was stopped in the middle; not everything could be undone: ${failed.map(one => one.step).join(', ')}.`
-}
-
-/** An answer as it may be kept: what was shown once is not shown again. */
-function redactAnswer(operation: Operation, body: object): object {
-  if (operation.http.bare) return redact(operation.output, body) as object
-  const { data, ...rest } = body as { data?: unknown }
-  return { ...rest, ...(data === undefined ? {} : { data: redact(operation.output, data) }) }
-}
-
-function refusedId(command: Command | undefined, call: Call): string | null {
-  const { params, body } = call.raw
-  const first = Object.values(params)[0]
-  if (first !== undefined) return first.slice(0, 200)
-  try {
-    return text(command?.resource.id?.((body ?? {}) as never, {}))?.slice(0, 200) ?? null
-  } catch {
-    return null
-  }
-}
-
-/** The deployment a change is about; one that it makes is in no scope yet. */
-function deploymentOf({ scope, resource }: Command, input: unknown): string | null {
-  const made = resource.type === 'deployment' ? text(resource.id?.(input as never, {})) : null
-  return scope?.(input as never)[0]?.deployment ?? made
 }
 
 function mayRead(actor: Actor, operation: Operation): boolean {
@@ -806,6 +712,3 @@ function mayRead(actor: Actor, operation: Operation): boolean {
   if (permission === 'public' || permission === 'authenticated') return false
   return actor.permissions.has(permission.replace(':write', ':read') as never)
 }
-
-const text = (id: string | number | null | undefined): string | null =>
-  id === null || id === undefined ? null : String(id)
