@@ -13,14 +13,16 @@ export class StoreError extends Error {}
 
 export class Database {
   readonly #db: DatabaseSync
-  readonly #owner: DatabaseSync
+  readonly folder: string
+  readonly #owner: DatabaseSync | undefined
   readonly #statements = new Map<string, StatementSync>()
   readonly #arrayStatements = new Map<string, StatementSync>()
   readonly #remembered = new Map<string, unknown>()
   #depth = 0
   #fault: string | null = null
 
-  private constructor(db: DatabaseSync, owner: DatabaseSync) {
+  private constructor(folder: string, db: DatabaseSync, owner: DatabaseSync | undefined) {
+    this.folder = folder
     this.#db = db
     this.#owner = owner
   }
@@ -31,7 +33,7 @@ export class Database {
     let db: DatabaseSync | undefined
     try {
       db = new DatabaseSync(join(folder, 'fairlead.db'))
-      const database = new Database(db, owner)
+      const database = new Database(folder, db, owner)
       database.#refuseNewer(folder, steps.length)
       // What was wiped shall be gone from the file too, hence secure_delete.
       db.exec(
@@ -49,6 +51,13 @@ export class Database {
       owner.close()
       throw explained(error, folder)
     }
+  }
+
+  /** To read what the owner of the folder has committed, from another thread than his. */
+  static reader(folder: string): Database {
+    const db = new DatabaseSync(join(folder, 'fairlead.db'), { readOnly: true })
+    db.exec('PRAGMA busy_timeout = 5000')
+    return new Database(folder, db, undefined)
   }
 
   get<T>(sql: string, ...values: Value[]): T | undefined {
@@ -145,7 +154,7 @@ export class Database {
     this.#statements.clear()
     this.#arrayStatements.clear()
     this.#db.close()
-    this.#owner.close()
+    this.#owner?.close()
   }
 
   #statement(sql: string): StatementSync {

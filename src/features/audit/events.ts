@@ -61,7 +61,7 @@ export interface Filter {
 
 /** How long one go of a page and of an export may take, and how many events they begin with. */
 const PAGE = { momentMs: 5, size: 2000 }
-const EXPORT = { momentMs: 0.3, size: 50 }
+const EXPORT = { beside: { momentMs: 0.3, size: 50 }, 'in a thread': { momentMs: 5, size: 200 } }
 
 declare module '../../core/operation.ts' {
   interface Readers {
@@ -104,9 +104,23 @@ export function auditReader(db: Database, { actor }: Viewer) {
     },
 
     /** Newest first, a few rows at a time, whatever is added or removed meanwhile. A bad filter is refused at once. */
-    all(filter: Filter, limit = Number.MAX_SAFE_INTEGER): AsyncGenerator<ExportedEvent[]> {
-      return pages(db, conditions(actor, filter), idsOf(db, filter), limit)
+    all(
+      filter: Filter,
+      limit = Number.MAX_SAFE_INTEGER,
+      where: keyof typeof EXPORT = 'beside',
+    ): AsyncGenerator<ExportedEvent[]> {
+      return pages(db, conditions(actor, filter), inSlicesOf(db, filter, where), limit)
     },
+
+    /** Among how many events those of a filter are to be found. */
+    spanOf(filter: Filter): number {
+      const { first, last } = idsOf(db, filter)
+      return last - first + 1
+    },
+
+    /** For whom and from where it reads. */
+    actor,
+    folder: db.folder,
 
     stats(since: string | undefined, until: string | undefined) {
       const from = momentAt('start_time', since)?.slice(0, 10) ?? ''

@@ -3,9 +3,9 @@
 import { fail } from '../../core/failure.ts'
 import { command, download, query } from '../../core/operation.ts'
 import { Limit, Offset, Paged, RecordId, Type, Words } from '../../core/schema.ts'
-import { csvLine } from '../../lib/csv.ts'
 import { cleanup as cleanupStep } from './cleanup.ts'
-import { AuditEvent, columns, type ExportedEvent, filterFields } from './events.ts'
+import { AuditEvent, filterFields } from './events.ts'
+import { exported } from './export.ts'
 
 const { start_time, end_time } = filterFields
 
@@ -62,12 +62,10 @@ export const exportEvents = download('audit.export', {
   }),
   example: { format: 'csv', actor_type: 'user', limit: 1000 },
   open({ audit }, { format = 'json', limit, ...filter }) {
-    const pages = audit.all(filter, limit)
-    const csv = format === 'csv'
     return {
-      mediaType: csv ? 'text/csv; charset=utf-8' : 'application/json; charset=utf-8',
+      mediaType: format === 'csv' ? 'text/csv; charset=utf-8' : 'application/json; charset=utf-8',
       filename: `audit.${format}`,
-      chunks: csv ? csvOf(pages) : jsonOf(pages),
+      chunks: exported(audit, { format, filter, limit }),
     }
   },
 })
@@ -88,30 +86,3 @@ export const cleanup = command('audit.cleanup', {
   reply: (_ask, _input, { cleanup }) => cleanup as { deleted: number },
   message: 'Old audit events were removed.',
 })
-
-const SUCCESS = columns.indexOf('success')
-const DETAILS = columns.indexOf('details')
-
-async function* csvOf(pages: AsyncIterable<ExportedEvent[]>): AsyncGenerator<string> {
-  yield csvLine(columns)
-  for await (const page of pages) yield page.map(csvRow).join('')
-}
-
-const csvRow = (event: ExportedEvent): string => csvLine(event.with(SUCCESS, event[SUCCESS] === 1))
-
-async function* jsonOf(pages: AsyncIterable<ExportedEvent[]>): AsyncGenerator<string> {
-  yield '['
-  let first = true
-  for await (const page of pages) {
-    yield (first ? '\n' : ',\n') + page.map(jsonRow).join(',\n')
-    first = false
-  }
-  yield '\n]\n'
-}
-
-function jsonRow(event: ExportedEvent): string {
-  const fields = event.map(
-    (value, n) => `"${columns[n]}":${n === DETAILS ? value : JSON.stringify(n === SUCCESS ? value === 1 : value)}`,
-  )
-  return `{${fields.join(',')}}`
-}
