@@ -84,7 +84,7 @@ const homes: Record<string, readonly string[]> = {
 const builtIn: Record<string, readonly string[]> = {
   'node:sqlite': ['store'],
   'node:child_process': ['adapters/process'],
-  'node:worker_threads': [],
+  'node:worker_threads': ['features/audit'],
   'node:cluster': [],
 }
 

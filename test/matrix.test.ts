@@ -120,7 +120,8 @@ test('an admin key bound to deployments reaches no user, no setting and no other
 })
 
 test('an admin key bound to deployments is no administrator to the compose policy', async () => {
-  const compose_content = `${COMPOSE}    privileged: true\n`
+  const { data } = (await world.request('GET /api/deployments/shop')).json()
+  const compose_content = `${data.compose_content}    privileged: true\n`
   const put = (caller: Caller) =>
     world.request('PUT /api/deployments/shop?plan=true', { as: as(caller), body: { compose_content } })
   assert.equal((await put('bound')).json().code, 'COMPOSE_INVALID')

@@ -6,7 +6,7 @@ import type { Viewer } from '../../core/operation.ts'
 import type { Actor } from '../../core/permission.ts'
 import { COUNTED, Nullable, RecordId, Time, Type, totalOf, Words } from '../../core/schema.ts'
 import type { Database, Value } from '../../store/database.ts'
-import { type Ids, inSlices } from './slices.ts'
+import { type Ids, inSlices, type Pace } from './slices.ts'
 
 export const ActorType = Words(['user', 'api_key', 'system'])
 
@@ -61,7 +61,7 @@ export interface Filter {
 
 /** How long one go of a page and of an export may take, and how many events they begin with. */
 const PAGE = { momentMs: 5, size: 2000 }
-const EXPORT = { beside: { momentMs: 0.3, size: 50 }, 'in a thread': { momentMs: 5, size: 200 } }
+const EXPORT = { momentMs: 0.3, size: 50 }
 
 declare module '../../core/operation.ts' {
   interface Readers {
@@ -104,12 +104,8 @@ export function auditReader(db: Database, { actor }: Viewer) {
     },
 
     /** Newest first, a few rows at a time, whatever is added or removed meanwhile. A bad filter is refused at once. */
-    all(
-      filter: Filter,
-      limit = Number.MAX_SAFE_INTEGER,
-      where: keyof typeof EXPORT = 'beside',
-    ): AsyncGenerator<ExportedEvent[]> {
-      return pages(db, conditions(actor, filter), inSlicesOf(db, filter, where), limit)
+    all(filter: Filter, limit = Number.MAX_SAFE_INTEGER, pace: Pace = EXPORT): AsyncGenerator<ExportedEvent[]> {
+      return pages(db, conditions(actor, filter), idsOf(db, filter), pace, limit)
     },
 
     /** Among how many events those of a filter are to be found. */
@@ -153,12 +149,13 @@ async function* pages(
   db: Database,
   { sql, values }: Conditions,
   ids: Ids,
+  pace: Pace,
   limit: number,
 ): AsyncGenerator<ExportedEvent[]> {
   const select = `SELECT ${columns.join(', ')} FROM audit_events WHERE ${sql} AND id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?`
   let left = limit
   const read = (low: number, high: number) => db.arrays(select, ...values, low, high, left)
-  for await (const rows of inSlices(ids, EXPORT, read)) {
+  for await (const rows of inSlices(ids, pace, read)) {
     if (rows.length > 0) yield rows
     left -= rows.length
     if (left === 0) return

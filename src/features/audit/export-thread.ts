@@ -8,6 +8,7 @@ import { auditReader } from './events.ts'
 import { exportText, type ThreadTask } from './export.ts'
 
 const PRIORITY = 10
+const PACE = { size: 200, momentMs: 5 }
 const AHEAD = 4
 const LENGTH = 64 * 1024
 
@@ -28,7 +29,7 @@ async function run(port: MessagePort, { folder, actor, format, filter, limit }: 
     port.postMessage(part)
     ahead++
   }
-  for await (const part of exportText(format, all(filter, limit, 'in a thread'))) {
+  for await (const part of exportText(format, all(filter, limit, PACE))) {
     text += part
     if (text.length < LENGTH) continue
     await send(text)

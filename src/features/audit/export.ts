@@ -23,7 +23,7 @@ const FEW = 10_000
 
 export function exported(audit: AuditReader, asked: Export): AsyncGenerator<string> {
   const events = audit.all(asked.filter, asked.limit)
-  if (audit.spanOf(asked.filter) <= FEW) return exportText(asked.format, events)
+  if (Math.min(audit.spanOf(asked.filter), asked.limit ?? FEW + 1) <= FEW) return exportText(asked.format, events)
   return fromThread({ ...asked, folder: audit.folder, actor: audit.actor })
 }
 

@@ -5,13 +5,19 @@ export interface Ids {
   last: number
 }
 
+/** How many ids to begin with, and how long one slice may take. */
+export interface Pace {
+  size: number
+  momentMs: number
+}
+
 /**
  * What `read` gives of each slice. Slices grow while they are read in less than half of the moment and shrink when they
  * take longer, so that neither many matching rows nor many others hold up the rest of the agent.
  */
 export async function* inSlices<T>(
   { first, last }: Ids,
-  { size, momentMs }: { size: number; momentMs: number },
+  { size, momentMs }: Pace,
   read: (low: number, high: number) => T,
 ): AsyncGenerator<T> {
   let span = size
