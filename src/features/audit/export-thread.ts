@@ -8,7 +8,7 @@ import { auditReader } from './events.ts'
 import { exportText, type ThreadTask } from './export.ts'
 
 const PRIORITY = 10
-const PACE = { size: 200, momentMs: 5 }
+const PACE = { size: 100, momentMs: 1 }
 const AHEAD = 4
 const LENGTH = 64 * 1024
 
