@@ -15,8 +15,6 @@ const own: Record<string, string> = {
   'docs.css': 'text/css; charset=utf-8',
 }
 
-const POLICY = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'"
-
 export function docsPage(): Download {
   return {
     mediaType: 'text/html; charset=utf-8',
@@ -26,10 +24,6 @@ export function docsPage(): Download {
 
 /** The files of the page. They hold nothing of this agent, so they need no token; the document itself does. */
 export function serveDocs(app: FastifyInstance): void {
-  app.addHook('onRequest', (request, reply, next) => {
-    if (request.url.startsWith('/api/docs')) reply.header('content-security-policy', POLICY)
-    next()
-  })
   const viewer = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
   for (const [name, type] of Object.entries(assets)) {
     app.get(`/api/docs/${name}`, (_request, reply) =>

@@ -19,6 +19,10 @@ export function hardenedHeaders(tls: boolean): Record<string, string> {
   }
 }
 
+/** The viewer of the document needs its own scripts and styles. */
+export const DOCS_POLICY =
+  "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'"
+
 /** True when the request was a preflight and is answered. */
 export function allowOrigin(cors: CorsSettings, request: FastifyRequest, reply: FastifyReply): boolean {
   if (!cors.enabled) return false

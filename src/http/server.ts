@@ -23,7 +23,7 @@ import {
 } from '../core/operation.ts'
 import { type Actor, system } from '../core/permission.ts'
 import { renderFailure, toFailure } from './errors.ts'
-import { allowOrigin, type CorsSettings, hardenedHeaders } from './headers.ts'
+import { allowOrigin, type CorsSettings, DOCS_POLICY, hardenedHeaders } from './headers.ts'
 import { KnownPaths, pathOf } from './path.ts'
 import { answerWebsockets, isFollow } from './websocket.ts'
 
@@ -84,6 +84,7 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     ...(settings.tls ? { https: { ...settings.tls, ...upgrading } } : { http: upgrading }),
   }) as unknown as FastifyInstance
   const harden = hardenedHeaders(settings.tls !== undefined)
+  const hardenDocs = { ...harden, 'content-security-policy': DOCS_POLICY }
 
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, text, done) => {
@@ -98,7 +99,8 @@ export function httpServer(parts: HttpParts): FastifyInstance {
   app.decorateRequest('call', undefined)
   const known = new KnownPaths(operations)
   app.addHook('onRequest', (request, reply, next) => {
-    reply.headers(harden).header('x-request-id', request.id)
+    const headers = request.url.startsWith('/api/docs') ? hardenDocs : harden
+    reply.headers(headers).header('x-request-id', request.id)
     if (allowOrigin(settings.cors(), request, reply)) return
     // Before the body is looked at, whatever it is.
     if (request.is404 || hasEmptyParameter(request)) refuseRoute(known, request, reply)

@@ -55,7 +55,11 @@ export async function engineProxy(address: string): Promise<EngineProxy> {
     })
     onward.on('error', () => response.destroy())
     response.on('close', () => onward.destroy())
-    request.pipe(onward)
+    // In one piece: an engine that has answered and closed would make a later write, even an empty one, an error.
+    bytesOf(request).then(
+      body => onward.end(body),
+      () => onward.destroy(),
+    )
   })
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)
@@ -102,16 +106,16 @@ type Target = { socketPath: string } | { host: string; port: number }
 const targetOf = (address: EngineAddress): Target =>
   address.kind === 'unix' ? { socketPath: address.path } : { host: address.host, port: address.port }
 
-async function bodyOf(message: http.IncomingMessage): Promise<string> {
+async function bytesOf(message: http.IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = []
   for await (const chunk of message) chunks.push(chunk)
-  return Buffer.concat(chunks).toString()
+  return Buffer.concat(chunks)
 }
 
 async function realVersion(target: Target): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>()
   http.get({ ...target, path: '/version', agent: false }, resolve).on('error', reject)
-  return JSON.parse(await bodyOf(await promise)).ApiVersion
+  return JSON.parse((await bytesOf(await promise)).toString()).ApiVersion
 }
 
 async function claimVersion(
@@ -119,7 +123,7 @@ async function claimVersion(
   response: http.ServerResponse,
   claimed: { api: string; minApi: string },
 ) {
-  const body = JSON.parse(await bodyOf(answer))
+  const body = JSON.parse((await bytesOf(answer)).toString())
   response.setHeader('content-type', 'application/json')
   response.end(JSON.stringify({ ...body, ApiVersion: claimed.api, MinAPIVersion: claimed.minApi }))
 }
