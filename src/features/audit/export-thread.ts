@@ -2,6 +2,7 @@
 
 import { once } from 'node:events'
 import { setPriority } from 'node:os'
+import { setTimeout as rest } from 'node:timers/promises'
 import { isMainThread, type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { Database } from '../../store/database.ts'
 import { auditReader } from './events.ts'
@@ -21,6 +22,7 @@ async function run(port: MessagePort, { folder, actor, format, filter, limit }: 
   const { all } = auditReader(db, { actor, noteFile: () => {} })
   let ahead = 0
   let text = ''
+  let began = performance.now()
   const send = async (part: string | null) => {
     while (ahead >= AHEAD) {
       await once(port, 'message')
@@ -32,8 +34,12 @@ async function run(port: MessagePort, { folder, actor, format, filter, limit }: 
   for await (const part of exportText(format, all(filter, limit, PACE))) {
     text += part
     if (text.length < LENGTH) continue
+    const worked = performance.now() - began
     await send(text)
     text = ''
+    // Half of a core at most, however fast it is read.
+    await rest(worked)
+    began = performance.now()
   }
   await send(text)
   await send(null)

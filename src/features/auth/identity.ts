@@ -57,7 +57,7 @@ export class Identity {
 
   async issue(actor: Actor, sub: string): Promise<{ token: string; expires_at: string }> {
     const expires = Math.floor(Date.now() / 1000) + this.#settings().tokenTtl
-    const { SignJWT } = await import('jose')
+    const { SignJWT } = await import('jose/jwt/sign')
     const token = await new SignJWT({ typ: actor.type === 'user' ? 'user' : 'api_key' })
       .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
       .setSubject(sub)
@@ -126,7 +126,7 @@ export class Identity {
 
   async #verify(token: string): Promise<Claims> {
     try {
-      const { jwtVerify } = await import('jose')
+      const { jwtVerify } = await import('jose/jwt/verify')
       const { payload } = await jwtVerify(token, this.#currentSecret().key, {
         algorithms: ['HS256'],
         requiredClaims: ['sub', 'exp', 'iat', 'jti'],
