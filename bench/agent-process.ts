@@ -31,7 +31,11 @@ export async function agentFolder(): Promise<string> {
 
 let ports = 18_400
 
-export async function startAgent(folder: string, nodeOptions: readonly string[] = []): Promise<AgentProcess> {
+export async function startAgent(
+  folder: string,
+  nodeOptions: readonly string[] = [],
+  env: Record<string, string> = {},
+): Promise<AgentProcess> {
   const port = ports++
   const url = `http://127.0.0.1:${port}`
   const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
@@ -41,7 +45,7 @@ export async function startAgent(folder: string, nodeOptions: readonly string[] 
     [...(await launcherOptions()), ...nodeOptions, main, '--config', join(folder, 'config.yml')],
     {
       stdio: ['ignore', 'ignore', 'inherit'],
-      env: { ...process.env, FAIRLEAD_API_PORT: String(port) },
+      env: { ...process.env, ...env, FAIRLEAD_API_PORT: String(port) },
     },
   )
   await healthy(url, child)
@@ -64,6 +68,20 @@ export async function startAgent(folder: string, nodeOptions: readonly string[] 
 export async function residentOf(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8')
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024
+}
+
+/** The most resident memory, in bytes, until it is stopped. */
+export function watchResident(pid: number) {
+  let most = 0
+  const looking = setInterval(async () => {
+    most = Math.max(most, await residentOf(pid))
+  }, 50)
+  return {
+    stop() {
+      clearInterval(looking)
+      return most
+    },
+  }
 }
 
 /** The options that `npm start` gives to Node. */

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Database } from '../src/store/database.ts'
-import { type AgentProcess, agentFolder, residentOf, startAgent } from './agent-process.ts'
+import { type AgentProcess, agentFolder, startAgent, watchResident } from './agent-process.ts'
 import { type Figure, median, quantile, short } from './table.ts'
 
 const FEW = 10_000
@@ -127,19 +127,6 @@ async function exportAll(agent: AgentProcess): Promise<number> {
   let bytes = 0
   for await (const chunk of answer) bytes += (chunk as Buffer).length
   return bytes
-}
-
-function watchResident(pid: number) {
-  let most = 0
-  const looking = setInterval(async () => {
-    most = Math.max(most, await residentOf(pid))
-  }, 50)
-  return {
-    stop() {
-      clearInterval(looking)
-      return most
-    },
-  }
 }
 
 function startPulse(url: string) {

@@ -32,6 +32,7 @@ import {
   DeploymentLogs,
   deploymentReader,
   modelMemory,
+  Overview,
   trusted,
 } from './features/deployments/index.ts'
 import { imageReader } from './features/images/index.ts'
@@ -146,6 +147,7 @@ async function wire(options: AgentOptions, opened: Opened): Promise<Agent> {
   opened.add(() => folders.close())
   await folders.open()
   const deploying = new Set<string>()
+  const overview = new Overview(mirror, deploying)
   const logs = new DeploymentLogs({ folders, files, engine, mirror })
   const stats = new ContainerStats(engine)
   const templates = new TemplateLibrary({
@@ -177,6 +179,7 @@ async function wire(options: AgentOptions, opened: Opened): Promise<Agent> {
           folders,
           compose,
           mirror,
+          overview,
           deploying,
           files,
           logs,

@@ -71,7 +71,8 @@ interface Common<I extends TObject, O extends TSchema> {
 }
 
 export interface QuerySpec<I extends TObject, O extends TSchema> extends Common<I, O> {
-  read(ask: Ask, input: Static<I>): Promise<Static<O>> | Static<O>
+  /** A frozen answer, and each frozen item of a frozen list, is made into text once. */
+  read(ask: Ask, input: Static<I>): Promise<Readonly<Static<O>>> | Readonly<Static<O>>
   /** The part of the answer that `If-Match` compares; by default the whole answer. */
   revision?(output: Static<O>): string
 }
@@ -188,16 +189,16 @@ export function apply<I extends TObject>(id: string, spec: ApplySpec<I>): ApplyO
   } as unknown as ApplyOperation
 }
 
-/** A list that is too long to gather: its items are sent as they come. */
+/** A list that is too long to gather: its items are sent as they come, in batches that are each small enough to hold. */
 export class Streamed<T> {
-  readonly items: AsyncIterable<T>
-  constructor(items: AsyncIterable<T>) {
-    this.items = items
+  readonly batches: AsyncIterable<readonly T[]>
+  constructor(batches: AsyncIterable<readonly T[]>) {
+    this.batches = batches
   }
 }
 
 /** A streamed list where the schema says array. */
-export const streamed = <T>(items: AsyncIterable<T>): T[] => new Streamed(items) as unknown as T[]
+export const streamed = <T>(batches: AsyncIterable<readonly T[]>): T[] => new Streamed(batches) as unknown as T[]
 
 /** Where each input field travels. */
 export interface Fields {

@@ -315,25 +315,58 @@ function send(request: FastifyRequest, reply: FastifyReply, answer: Answer, cach
       .header('cache-control', 'no-store')
       .type('application/json; charset=utf-8')
       .send(Readable.from(jsonParts(data, answer.body), ONE_AT_A_TIME))
-  const text = textOf(answer.body)
+  const rendered = renderedOf(answer.body, answer.revision)
+  const isLong = rendered.text.length > LONG && Object.isFrozen(answer.body)
+  const text = isLong ? rendered.bytes : rendered.text
   reply.code(answer.status).type('application/json; charset=utf-8')
   if (!cacheable) return reply.header('cache-control', 'no-store').send(text)
-  const etag = etagOf(text, answer.revision)
+  const { etag } = rendered
   reply.header('etag', etag).header('cache-control', 'private, no-cache')
   if (noneMatches(request.headers['if-none-match'], etag)) return reply.code(304).removeHeader('content-type').send()
   return reply.send(text)
 }
 
-const texts = new WeakMap<object, string>()
+/** A body as it is sent. */
+class Rendered {
+  readonly text: string
+  readonly #tag: () => string
+  #bytes: Buffer | undefined
+  #etag: string | undefined
 
-/** What is frozen never changes, and is made into text once. */
-function textOf(body: object): string {
-  if (!Object.isFrozen(body)) return JSON.stringify(body)
-  const known = texts.get(body)
-  if (known !== undefined) return known
-  const made = JSON.stringify(body)
-  texts.set(body, made)
+  /** `state`: what the tag is made from, when that is shorter than the text. */
+  constructor(text: string, revision?: string, state = () => text) {
+    this.text = text
+    this.#tag = () => etagOf(state(), revision)
+  }
+
+  /** A long text that is sent again and again is encoded once. */
+  get bytes(): Buffer {
+    this.#bytes ??= Buffer.from(this.text)
+    return this.#bytes
+  }
+
+  get etag(): string {
+    this.#etag ??= this.#tag()
+    return this.#etag
+  }
+}
+
+const kept = new WeakMap<object, Rendered>()
+
+/** What is frozen never changes and is rendered once, each item of a frozen list by itself. */
+function renderedOf(body: object, revision?: string): Rendered {
+  if (!Object.isFrozen(body)) return new Rendered(JSON.stringify(body), revision)
+  const known = kept.get(body)
+  if (known) return known
+  const made = Array.isArray(body) ? renderedList(body) : new Rendered(JSON.stringify(body), revision)
+  kept.set(body, made)
   return made
+}
+
+function renderedList(list: readonly object[]): Rendered {
+  const items = list.map(item => renderedOf(item))
+  const text = `[${items.map(item => item.text).join()}]`
+  return new Rendered(text, undefined, () => items.map(item => item.etag).join())
 }
 
 function noneMatches(header: string | undefined, etag: string): boolean {
@@ -342,17 +375,19 @@ function noneMatches(header: string | undefined, etag: string): boolean {
 }
 
 const PART_LENGTH = 64 * 1024
+const LONG = 4 * 1024
 
 /** A text is handed to the socket as it is: as buffers all of an export would wait in memory to be collected. */
 const ONE_AT_A_TIME = { objectMode: true, highWaterMark: 1 }
 
-/** A long list as one JSON text, some items at a time; what fails before the first part is an ordinary error. */
+/** A long list as one JSON text, some batches at a time; what fails before the first part is an ordinary error. */
 async function* jsonParts(list: Streamed<unknown>, body: object): AsyncGenerator<string> {
   const { data: _, ...rest } = body as { data: unknown }
   let text = '{"data":['
   let comma = ''
-  for await (const item of list.items) {
-    text += comma + JSON.stringify(item)
+  for await (const batch of list.batches) {
+    if (batch.length === 0) continue
+    text += comma + JSON.stringify(batch).slice(1, -1)
     comma = ','
     if (text.length < PART_LENGTH) continue
     yield text

@@ -72,6 +72,22 @@ test('a source that fails says so before it closes', async () => {
   assert.doesNotMatch(JSON.stringify(frames), /a\/path/)
 })
 
+test('the source waits for a reader that falls behind for a moment, and nothing is dropped', async () => {
+  const line = 'x'.repeat(64 * 1024)
+  let given = 0
+  agent.probe.frames = async function* () {
+    for (; given < 512; given++) yield { type: 'log', line }
+  }
+  const { socket, frames, closed } = follow(SHOP, { token: await agent.tokenOf('bob') })
+  await once(socket, 'open')
+  socket.pause()
+  await wait(200)
+  assert.ok(given < 512, 'the source was held up')
+  socket.resume()
+  assert.equal((await closed).code, 1000)
+  assert.deepEqual([frames.length, frames.filter(({ type }) => type === 'log').length], [513, 512])
+})
+
 async function raw(text: string): Promise<string> {
   const socket: Socket = connect(port, '127.0.0.1')
   const chunks: Buffer[] = []

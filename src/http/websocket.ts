@@ -1,6 +1,7 @@
 // Follow operations over websockets: the token as first message, backpressure with a drop notice, rights re-checked.
 
 import type { IncomingMessage, Server } from 'node:http'
+import type { Duplex } from 'node:stream'
 import { type RawData, type WebSocket, WebSocketServer } from 'ws'
 import type { Call } from '../core/door.ts'
 import type { Code, Failure } from '../core/failure.ts'
@@ -11,8 +12,10 @@ import { pathMatch, pathOf } from './path.ts'
 import { actorOf, type HttpParts } from './server.ts'
 
 const TOKEN_LIMIT_MS = 10_000
-/** More than this unsent, and lines are dropped until the reader has caught up. */
+/** With this much unsent the source waits. */
 const BUFFER_LIMIT = 1 << 20
+/** It waits no longer than this: then frames are dropped until the reader has taken all that was sent. */
+const PATIENCE_MS = 500
 const RECHECK_MS = 1000
 /** How long a reader may take to agree to the end. */
 const GOODBYE_MS = 500
@@ -52,7 +55,7 @@ export function answerWebsockets(
         method: 'GET',
         path: pathOf(url),
       }
-      void serve(websocket, found.operation, call, request.headers.authorization, parts)
+      void serve(new Outlet(websocket, socket), found.operation, call, request.headers.authorization, parts)
     })
   })
   return () => {
@@ -77,12 +80,13 @@ function followAt(operations: readonly Operation[], { url = '' }: IncomingMessag
 }
 
 async function serve(
-  socket: WebSocket,
+  outlet: Outlet,
   operation: FollowOperation,
   anonymous: Omit<Call, 'actor'>,
   header: string | undefined,
   parts: HttpParts,
 ): Promise<void> {
+  const { socket } = outlet
   const gone = new AbortController()
   socket.on('close', () => gone.abort())
   socket.on('error', () => gone.abort())
@@ -92,7 +96,7 @@ async function serve(
     const call: Call = { ...anonymous, actor: await actor() }
     const recheck = setInterval(() => void stillAllowed(socket, operation, call, actor, parts), RECHECK_MS)
     try {
-      await pour(socket, await parts.door.follow(operation, call, gone.signal), gone.signal)
+      await pour(outlet, await parts.door.follow(operation, call, gone.signal), gone.signal)
     } finally {
       clearInterval(recheck)
     }
@@ -101,23 +105,66 @@ async function serve(
   }
 }
 
-/** Sends frames as fast as the reader takes them; what it can't take is counted and told. */
-async function pour(socket: WebSocket, frames: AsyncIterable<object>, gone: AbortSignal): Promise<void> {
+/** Sends frames as fast as the reader takes them; what it can't take in time is counted and told. */
+async function pour(outlet: Outlet, frames: AsyncIterable<object>, gone: AbortSignal): Promise<void> {
   let dropped = 0
+  const tellDropped = () => {
+    if (dropped > 0) outlet.send({ type: 'dropped', count: dropped })
+    dropped = 0
+  }
   for await (const frame of frames) {
     if (gone.aborted) return
-    if (socket.bufferedAmount > BUFFER_LIMIT) {
+    if (outlet.isBehind) {
       dropped++
       continue
     }
-    if (dropped > 0) socket.send(JSON.stringify({ type: 'dropped', count: dropped }))
-    dropped = 0
-    socket.send(JSON.stringify(frame))
+    tellDropped()
+    const taken = outlet.send(frame)
+    if (taken) await taken
   }
   if (gone.aborted) return
-  if (dropped > 0) socket.send(JSON.stringify({ type: 'dropped', count: dropped }))
-  socket.send(JSON.stringify({ type: 'end' }))
-  socket.close(1000)
+  tellDropped()
+  outlet.send({ type: 'end' })
+  outlet.socket.close(1000)
+}
+
+/** Where frames go out to one reader. */
+class Outlet {
+  readonly socket: WebSocket
+  readonly #connection: Duplex
+  /** The reader has not taken yet what filled the buffer. */
+  isBehind = false
+
+  constructor(socket: WebSocket, connection: Duplex) {
+    this.socket = socket
+    this.#connection = connection
+  }
+
+  /** A promise when the buffer is full: it is kept when the reader has taken everything, or had long enough. */
+  send(frame: object): Promise<void> | undefined {
+    this.#gather()
+    const text = JSON.stringify(frame)
+    if (this.socket.bufferedAmount < BUFFER_LIMIT) {
+      this.socket.send(text)
+      return undefined
+    }
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, PATIENCE_MS)
+    this.isBehind = true
+    this.socket.send(text, () => {
+      this.isBehind = false
+      clearTimeout(timer)
+      resolve()
+    })
+    return promise
+  }
+
+  /** All frames that are there at once leave in one write: a write for each would cost more than all else. */
+  #gather(): void {
+    if (this.#connection.writableCorked > 0) return
+    this.#connection.cork()
+    process.nextTick(() => this.#connection.uncork())
+  }
 }
 
 async function stillAllowed(

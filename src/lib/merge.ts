@@ -4,20 +4,32 @@
 export async function* mergeInOrder<T>(
   sources: readonly AsyncIterable<readonly T[]>[],
   before: (a: T, b: T) => boolean,
-): AsyncGenerator<T> {
-  const heads = (await Promise.all(sources.map(source => Head.open(source)))).filter(head => head !== undefined)
+): AsyncGenerator<T[]> {
+  const heads = sources.map(source => new Head(source))
   try {
-    while (heads.length > 0) {
-      let first = heads[0] as Head<T>
-      for (const head of heads) if (before(head.item, first.item)) first = head
-      yield first.item
-      const more = first.advance()
-      // Only the end of a batch is worth waiting for.
-      if (!(more === true || (await more))) heads.splice(heads.indexOf(first), 1)
+    await Promise.all(heads.map(head => head.fill()))
+    let open = heads.filter(head => !head.isEmpty)
+    while (open.length > 0) {
+      // What is certain without waiting: up to the end of the batch that ends first.
+      const merged: T[] = []
+      let first: Head<T>
+      do {
+        first = firstOf(open, before)
+        merged.push(first.take())
+      } while (!first.isEmpty)
+      yield merged
+      await first.fill()
+      if (first.isEmpty) open = open.filter(head => head !== first)
     }
   } finally {
     await Promise.all(heads.map(head => head.close()))
   }
+}
+
+function firstOf<T>(heads: readonly Head<T>[], before: (a: T, b: T) => boolean): Head<T> {
+  let first = heads[0] as Head<T>
+  for (const head of heads) if (before(head.item, first.item)) first = head
+  return first
 }
 
 class Head<T> {
@@ -25,36 +37,34 @@ class Head<T> {
   #batch: readonly T[] = []
   #place = 0
 
-  static async open<T>(source: AsyncIterable<readonly T[]>): Promise<Head<T> | undefined> {
-    const head = new Head<T>(source[Symbol.asyncIterator]())
-    return (await head.#fill()) ? head : undefined
-  }
-
-  private constructor(iterator: AsyncIterator<readonly T[]>) {
-    this.#iterator = iterator
+  constructor(source: AsyncIterable<readonly T[]>) {
+    this.#iterator = source[Symbol.asyncIterator]()
   }
 
   get item(): T {
     return this.#batch[this.#place] as T
   }
 
-  advance(): Promise<boolean> | true {
-    this.#place++
-    return this.#place < this.#batch.length || this.#fill()
+  get isEmpty(): boolean {
+    return this.#place === this.#batch.length
+  }
+
+  take(): T {
+    return this.#batch[this.#place++] as T
+  }
+
+  /** It is empty afterwards only at the end of its source. */
+  async fill(): Promise<void> {
+    while (this.isEmpty) {
+      const { value, done } = await this.#iterator.next()
+      if (done) return
+      this.#batch = value
+      this.#place = 0
+    }
   }
 
   async close(): Promise<void> {
     await this.#iterator.return?.()
-  }
-
-  async #fill(): Promise<boolean> {
-    this.#place = 0
-    do {
-      const { value, done } = await this.#iterator.next()
-      if (done) return false
-      this.#batch = value
-    } while (this.#batch.length === 0)
-    return true
   }
 }
 
@@ -112,14 +122,15 @@ interface Arrival<T> {
   failure?: unknown
 }
 
-/** The last so many items. */
-export async function lastOf<T>(items: AsyncIterable<T>, count: number): Promise<T[]> {
-  const ring: T[] = []
-  let place = 0
-  for await (const item of items) {
-    if (ring.length < count) ring.push(item)
-    else ring[place] = item
-    place = (place + 1) % count
+/** The last so many items, in the batches they came in. */
+export async function lastOf<T>(batches: AsyncIterable<readonly T[]>, count: number): Promise<(readonly T[])[]> {
+  const held: (readonly T[])[] = []
+  let items = 0
+  for await (const batch of batches) {
+    held.push(batch)
+    items += batch.length
+    while (items - (held[0]?.length ?? 0) >= count) items -= held.shift()?.length ?? 0
   }
-  return ring.length < count ? ring : [...ring.slice(place), ...ring.slice(0, place)]
+  const [first = [], ...later] = held
+  return [first.slice(Math.max(0, items - count)), ...later]
 }

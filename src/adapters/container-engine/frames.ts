@@ -8,7 +8,8 @@ export type Frame = { readonly stream: OutputStream; readonly data: Buffer }
 export async function* frames(source: AsyncIterable<Buffer>): AsyncGenerator<Frame[]> {
   const parser = new FrameParser()
   for await (const chunk of source) {
-    const batch = parser.push(chunk)
+    const batch: Frame[] = []
+    parser.push(chunk, (stream, bytes, from, to) => batch.push({ stream, data: bytes.subarray(from, to) }))
     if (batch.length) yield batch
   }
 }
@@ -20,8 +21,9 @@ export async function* frames(source: AsyncIterable<Buffer>): AsyncGenerator<Fra
 export async function* logLines(source: AsyncIterable<Buffer>, tty: boolean): AsyncGenerator<LogLine[]> {
   const lines = new LineJoiner()
   const parser = tty ? undefined : new FrameParser()
+  const message: FrameTaker = (stream, bytes, from, to) => lines.message(stream, bytes, from, to)
   for await (const chunk of source) {
-    if (parser) for (const frame of parser.push(chunk)) lines.message(frame.stream, frame.data)
+    if (parser) parser.push(chunk, message)
     else lines.bytes('stdout', chunk)
     const batch = lines.take()
     if (batch.length) yield batch
@@ -46,22 +48,23 @@ export const longestLine = 256 * 1024
 const headerBytes = 8
 const newline = 10
 
+/** The place of a frame in the bytes it came with: a view of its own for each would cost more than all else. */
+type FrameTaker = (stream: OutputStream, bytes: Buffer, from: number, to: number) => void
+
 /** Frames may begin and end anywhere in a chunk; only an incomplete one is copied. */
 class FrameParser {
   #held: Buffer[] = []
   #heldBytes = 0
   #needed = headerBytes
 
-  push(chunk: Buffer): Frame[] {
+  push(chunk: Buffer, take: FrameTaker): void {
     this.#held.push(chunk)
     this.#heldBytes += chunk.length
-    if (this.#heldBytes < this.#needed) return []
-    const whole = this.#held.length === 1 ? chunk : Buffer.concat(this.#held)
-    return this.#parse(whole)
+    if (this.#heldBytes < this.#needed) return
+    this.#parse(this.#held.length === 1 ? chunk : Buffer.concat(this.#held), take)
   }
 
-  #parse(whole: Buffer): Frame[] {
-    const found: Frame[] = []
+  #parse(whole: Buffer, take: FrameTaker): void {
     let at = 0
     this.#needed = headerBytes
     while (whole.length - at >= headerBytes) {
@@ -71,13 +74,12 @@ class FrameParser {
         this.#needed = headerBytes + length
         break
       }
-      found.push({ stream: whole[at] === 2 ? 'stderr' : 'stdout', data: whole.subarray(at + headerBytes, end) })
+      take(whole[at] === 2 ? 'stderr' : 'stdout', whole, at + headerBytes, end)
       at = end
     }
     const rest = whole.subarray(at)
     this.#held = rest.length ? [rest] : []
     this.#heldBytes = rest.length
-    return found
   }
 }
 
@@ -85,20 +87,19 @@ type Pending = { time: string; parts: Buffer[]; size: number }
 
 class LineJoiner {
   #done: LogLine[] = []
-  #pending: Partial<Record<OutputStream, Pending>> = {}
+  #pending: Record<OutputStream, Pending | undefined> = { stdout: undefined, stderr: undefined }
 
   /** One message of the engine: a time, then a line or, without an end of line, the next piece of one. */
-  message(stream: OutputStream, data: Buffer): void {
-    const timeEnd = data.indexOf(space)
-    const time = timeEnd > 0 ? timeOf(data, timeEnd) : undefined
-    const text = time === undefined ? data : data.subarray(timeEnd + 1)
-    this.#add(stream, time ?? this.#pending[stream]?.time ?? '', text)
+  message(stream: OutputStream, bytes: Buffer, from: number, to: number): void {
+    const timeEnd = timeEndOf(bytes, from, to)
+    const time = timeOf(bytes, from, timeEnd)
+    if (time === undefined) this.#add(stream, this.#pending[stream]?.time ?? '', bytes, from, to)
+    else this.#add(stream, time, bytes, timeEnd + 1, to)
   }
 
   /** Bytes of a terminal: nothing but the ends of lines tells where a time stands. */
-  bytes(stream: OutputStream, data: Buffer): void {
-    const pending = this.#pending[stream]
-    this.#add(stream, pending?.time ?? '', data)
+  bytes(stream: OutputStream, bytes: Buffer): void {
+    this.#add(stream, this.#pending[stream]?.time ?? '', bytes, 0, bytes.length)
   }
 
   take(): LogLine[] {
@@ -112,16 +113,17 @@ class LineJoiner {
     return this.take()
   }
 
-  #add(stream: OutputStream, time: string, data: Buffer): void {
-    let at = 0
-    for (let end = data.indexOf(newline); end !== -1; end = data.indexOf(newline, at)) {
+  #add(stream: OutputStream, time: string, bytes: Buffer, from: number, to: number): void {
+    let at = from
+    for (let end = bytes.indexOf(newline, at); end !== -1 && end < to; end = bytes.indexOf(newline, at)) {
       if (this.#pending[stream]) {
-        this.#hold(stream, time, data.subarray(at, end))
+        this.#hold(stream, time, bytes.subarray(at, end))
         this.#finish(stream)
-      } else this.#emit(stream, time, data, at, end)
+      } else this.#emit(stream, time, bytes, at, end)
       at = end + 1
+      if (at === to) return
     }
-    if (at < data.length) this.#hold(stream, time, data.subarray(at))
+    if (at < to) this.#hold(stream, time, bytes.subarray(at, to))
   }
 
   #hold(stream: OutputStream, time: string, part: Buffer): void {
@@ -134,22 +136,22 @@ class LineJoiner {
 
   #finish(stream: OutputStream): void {
     const pending = this.#pending[stream]
-    delete this.#pending[stream]
+    this.#pending[stream] = undefined
     if (!pending) return
     const whole = Buffer.concat(pending.parts)
     this.#emit(stream, pending.time, whole, 0, whole.length)
   }
 
-  #emit(stream: OutputStream, time: string, data: Buffer, from: number, to: number): void {
-    const end = to > from && data[to - 1] === carriageReturn ? to - 1 : to
+  #emit(stream: OutputStream, time: string, bytes: Buffer, from: number, to: number): void {
+    const end = to > from && bytes[to - 1] === carriageReturn ? to - 1 : to
     if (time) {
-      this.#done.push({ time, stream, line: data.toString('utf8', from, end) })
+      this.#done.push({ time, stream, line: bytes.toString('utf8', from, end) })
       return
     }
-    const timeEnd = data.indexOf(space, from)
-    const own = timeEnd > from && timeEnd < end ? timeOf(data.subarray(from, end), timeEnd - from) : undefined
+    const timeEnd = timeEndOf(bytes, from, end)
+    const own = timeOf(bytes, from, timeEnd)
     const start = own === undefined ? from : timeEnd + 1
-    this.#done.push({ time: own ?? '', stream, line: data.toString('utf8', start, end) })
+    this.#done.push({ time: own ?? '', stream, line: bytes.toString('utf8', start, end) })
   }
 }
 
@@ -157,13 +159,21 @@ const space = 32
 const carriageReturn = 13
 /** `2026-11-15T01:45:12.123456789Z`, as Docker writes it; sorts as text. */
 const fixedTimeBytes = 30
+const longestTimeBytes = 40
 const zulu = 90
 
+/** Where the first word ends, if it is short enough to be a time; otherwise `from`. */
+function timeEndOf(bytes: Buffer, from: number, to: number): number {
+  const limit = Math.min(to, from + longestTimeBytes + 1)
+  for (let at = from; at < limit; at++) if (bytes[at] === space) return at
+  return from
+}
+
 /** The time at the beginning, in UTC with nine decimals whatever the engine writes; undefined when it is none. */
-function timeOf(data: Buffer, end: number): string | undefined {
-  if (end > 40 || data[4] !== 45 || data[10] !== 84) return undefined
-  const text = data.toString('latin1', 0, end)
-  return end === fixedTimeBytes && data[end - 1] === zulu ? text : utcTime(text)
+function timeOf(bytes: Buffer, from: number, end: number): string | undefined {
+  if (end === from || bytes[from + 4] !== 45 || bytes[from + 10] !== 84) return undefined
+  const text = bytes.toString('latin1', from, end)
+  return end - from === fixedTimeBytes && bytes[end - 1] === zulu ? text : utcTime(text)
 }
 
 function utcTime(text: string): string | undefined {

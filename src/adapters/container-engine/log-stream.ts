@@ -26,12 +26,12 @@ type Source = Pick<ContainerEntry, 'id' | 'tty' | 'name' | 'compose'>
 /** More lines than this are not held: they are counted first, and then sent as they are read again. */
 const HELD_LINES = 5000
 
-/** Filtered first, then merged by time, then the last `tail`, in constant memory whatever is asked for. */
+/** Filtered first, then merged by time, then the last `tail`, in batches, in constant memory whatever is asked for. */
 export async function readLogs(
   engine: Engine,
   containers: readonly Source[],
   ask: LogAsk,
-): Promise<AsyncIterable<LogEntry>> {
+): Promise<AsyncIterable<readonly LogEntry[]>> {
   const { tail, filter, since, until, signal } = ask
   // Without a filter no container can contribute more than the last `tail` of its own.
   const each = tail > 0 && filter === undefined ? { tail } : {}
@@ -51,9 +51,12 @@ async function count(sources: readonly AsyncIterable<readonly unknown[]>[]): Pro
   return lines
 }
 
-async function* skipping<T>(items: AsyncIterable<T>, skip: number): AsyncGenerator<T> {
-  let passed = 0
-  for await (const item of items) if (passed++ >= skip) yield item
+async function* skipping<T>(batches: AsyncIterable<readonly T[]>, skip: number): AsyncGenerator<readonly T[]> {
+  let left = Math.max(0, skip)
+  for await (const batch of batches) {
+    if (left < batch.length) yield batch.slice(left)
+    left = Math.max(0, left - batch.length)
+  }
 }
 
 /** What was, then what comes; containers that start later join, and it ends when none runs any more. */
@@ -62,17 +65,17 @@ export async function* followLogs(
   mirror: EngineMirror,
   pick: () => readonly ContainerEntry[],
   ask: LogAsk,
-): AsyncGenerator<LogEntry> {
+): AsyncGenerator<readonly LogEntry[]> {
   // This moment parts what was from what comes, so that nothing is told twice or left out.
   const now = new Date()
-  const funnel = new Funnel<LogEntry>()
+  const funnel = new Funnel<readonly LogEntry[]>()
   const followed = new Set<string>()
   const join = () => {
     for (const one of pick()) {
       if (followed.has(one.id) || (one.state !== 'running' && one.state !== 'restarting' && one.state !== 'paused'))
         continue
       followed.add(one.id)
-      funnel.add(live(engine, one, now, ask))
+      funnel.add(entries(engine, one, { since: now, follow: true, signal: ask.signal }, ask.filter))
     }
   }
   yield* await readLogs(engine, pick(), { ...ask, until: now })
@@ -83,10 +86,6 @@ export async function* followLogs(
   } finally {
     stop()
   }
-}
-
-async function* live(engine: Engine, one: Source, since: Date, { filter, signal }: LogAsk): AsyncGenerator<LogEntry> {
-  for await (const batch of entries(engine, one, { since, follow: true, signal }, filter)) yield* batch
 }
 
 async function* entries(

@@ -50,12 +50,18 @@ export function mirrorEngine(engine: Engine, options: MirrorOptions = {}) {
     get reason(): string | null {
       return mirror.reason
     },
+    /** Another number whenever its state or a container is another. */
+    get version(): number {
+      return mirror.version
+    },
     containers: mirror.containers as ReadonlyMap<string, ContainerEntry>,
     images: mirror.images as ReadonlyMap<string, ImageEntry>,
     volumes: mirror.volumes as ReadonlyMap<string, VolumeEntry>,
     networks: mirror.networks as ReadonlyMap<string, NetworkEntry>,
-    /** The containers of a compose project, one-off ones included. */
-    project: (name: string): readonly ContainerEntry[] => [...(mirror.projects.get(name)?.values() ?? [])],
+    /** The containers of a compose project, one-off ones included: the same array as long as none of them changes. */
+    project: (name: string): readonly ContainerEntry[] => mirror.projects.get(name) ?? none,
+    /** The image that a reference (`nginx`, `nginx:1.29`, a digest or an id) means on this machine. */
+    imageOf: (reference: string): ImageEntry | undefined => mirror.imageOf(reference),
     /** Resolves when the first attempt to reach the engine has ended, well or not. */
     ready: mirror.tried.promise,
     /** Makes these containers, or else everything, exact before it resolves; throws when the engine can't be asked. */
@@ -78,6 +84,7 @@ type Touched =
   | { readonly kind: 'container' | 'volume' | 'network'; readonly id: string }
   | { readonly kind: 'containers' | 'images' | 'volumes' | 'networks' }
 
+const none: readonly ContainerEntry[] = []
 const eventDelayMs = 5
 const firstPauseMs = 100
 
@@ -99,16 +106,19 @@ class Mirror {
   readonly images = new Map<string, ImageEntry>()
   readonly volumes = new Map<string, VolumeEntry>()
   readonly networks = new Map<string, NetworkEntry>()
-  readonly projects = new Map<string, Map<string, ContainerEntry>>()
+  readonly projects = new Map<string, readonly ContainerEntry[]>()
   readonly closing = new AbortController()
   readonly tried = Promise.withResolvers<void>()
   reason: string | null = 'The container engine has not been asked yet.'
+  version = 0
 
   readonly #engine: Engine
   readonly #options: Required<MirrorOptions>
   readonly #listeners = new Set<(change: MirrorChange) => void>()
   readonly #touched = new Set<string>()
   readonly #perform = coalesce<string>(key => this.#reread(JSON.parse(key)))
+  /** Made when it is asked for, and dropped when an image changes. */
+  #byReference: Map<string, ImageEntry> | undefined
   #news = new News()
   #loading = true
   #timer: NodeJS.Timeout | undefined
@@ -139,6 +149,16 @@ class Mirror {
     return () => this.#listeners.delete(listener)
   }
 
+  imageOf(reference: string): ImageEntry | undefined {
+    this.#byReference ??= new Map(
+      [...this.images.values()].flatMap(image =>
+        [image.id, ...image.digests, ...image.tags].map(name => [name, image] as const),
+      ),
+    )
+    const isTagged = reference.includes('@') || /:[^/]+$/.test(reference)
+    return this.#byReference.get(isTagged ? reference : `${reference}:latest`)
+  }
+
   refresh(ids?: readonly string[]): Promise<void> {
     return this.explicitly(() => (ids ? this.#touchAll(ids) : this.#load(true)))
   }
@@ -151,8 +171,8 @@ class Mirror {
         this.touch({ kind: 'networks' }),
         this.touch({ kind: 'volumes' }),
       ])
-      const known = this.projects.get(name)?.keys() ?? []
-      await this.#touchAll(new Set([...containers.map(({ Id }) => Id), ...known]))
+      const known = this.projects.get(name) ?? none
+      await this.#touchAll(new Set([...containers.map(({ Id }) => Id), ...known.map(({ id }) => id)]))
     })
   }
 
@@ -287,19 +307,18 @@ class Mirror {
     if (after) this.containers.set(id, after)
     else this.containers.delete(id)
     this.#index(before, after)
+    this.version++
     this.#news.container(id, before, after)
     this.#tellSoon()
   }
 
   #index(before: ContainerEntry | undefined, after: ContainerEntry | undefined): void {
-    if (before?.compose) {
-      const siblings = this.projects.get(before.compose.project)
-      siblings?.delete(before.id)
-      if (siblings?.size === 0) this.projects.delete(before.compose.project)
-    }
-    if (!after?.compose) return
-    const siblings = this.projects.get(after.compose.project) ?? new Map()
-    this.projects.set(after.compose.project, siblings.set(after.id, after))
+    const project = (after ?? before)?.compose?.project
+    if (project === undefined) return
+    const known = this.projects.get(project) ?? none
+    const siblings = after && !before ? [...known, after] : known.flatMap(one => (one === before ? (after ?? []) : one))
+    if (siblings.length > 0) this.projects.set(project, siblings)
+    else this.projects.delete(project)
   }
 
   async #rereadOne<T>(
@@ -333,6 +352,7 @@ class Mirror {
   }
 
   #changed(kind: ListKind): void {
+    if (kind === 'images') this.#byReference = undefined
     this.#news[kind] = true
     this.#tellSoon()
   }
@@ -340,6 +360,7 @@ class Mirror {
   #up(): void {
     this.#loading = false
     this.reason = null
+    this.version++
     this.#news.state = true
     this.#tell()
   }
@@ -348,6 +369,7 @@ class Mirror {
     this.#loading = false
     if (this.reason === reason) return
     this.reason = reason
+    this.version++
     this.#news.state = true
     this.#tell()
   }

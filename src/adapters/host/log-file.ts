@@ -28,18 +28,13 @@ export interface LogFollow extends LogQuery {
   pollMilliseconds?: number
 }
 
-/** The lines of `file.N` … `file.1`, `file` as they are at the call, oldest first. A missing file has none. */
-export async function* readLog(file: string, query: LogQuery = {}): AsyncGenerator<LogLine> {
+/** The lines of `file.N` … `file.1`, `file` as they are at the call, oldest first, in batches. A missing file has none. */
+export async function* readLog(file: string, query: LogQuery = {}): AsyncGenerator<LogLine[]> {
   const generations = await openGenerations(file, query.open ?? openPlain)
   try {
     const accept = acceptor(query)
     for (const { handle, from, size } of await placeTail(generations, query)) {
-      for await (const lines of linesBetween(handle, from, size)) {
-        for (const line of lines) {
-          const accepted = accept(line)
-          if (accepted) yield accepted
-        }
-      }
+      for await (const lines of linesBetween(handle, from, size)) yield accept(lines)
     }
   } finally {
     await closeAll(generations)
@@ -51,14 +46,9 @@ export async function* readLog(file: string, query: LogQuery = {}): AsyncGenerat
  * break is there. Ends when the signal says so, or soon after the file went away for good. Nothing is read ahead: a
  * consumer that stops taking lines stops the reading.
  */
-export async function* followLog(file: string, query: LogFollow = {}): AsyncGenerator<LogLine> {
+export async function* followLog(file: string, query: LogFollow = {}): AsyncGenerator<LogLine[]> {
   const accept = acceptor(query)
-  for await (const lines of followLines(file, query)) {
-    for (const line of lines) {
-      const accepted = accept(line)
-      if (accepted) yield accepted
-    }
-  }
+  for await (const lines of followLines(file, query)) yield accept(lines)
 }
 
 async function* followLines(file: string, query: LogFollow): AsyncGenerator<string[]> {
@@ -162,15 +152,15 @@ function judge(
   }
 }
 
-function acceptor({ filter, since }: LogQuery): (line: string) => LogLine | undefined {
+function acceptor({ filter, since }: LogQuery): (lines: readonly string[]) => LogLine[] {
   const matches = matcher(filter)
   let time: Date | undefined
-  return line => {
+  const accept = (line: string): LogLine[] => {
     time = timeOf(line) ?? time
-    if (since && time && time < since) return undefined
-    if (!matches(line)) return undefined
-    return time ? { line, time } : { line }
+    if ((since && time && time < since) || !matches(line)) return []
+    return [time ? { line, time } : { line }]
   }
+  return lines => lines.flatMap(accept)
 }
 
 function matcher(filter: LogQuery['filter']): (line: string) => boolean {

@@ -31,6 +31,7 @@ export class Identity {
   readonly #keptSecret: string
   readonly #verified = new Map<string, Claims>()
   readonly #used = new Map<string, { table: 'users' | 'api_keys'; column: string; id: number; time: string }>()
+  #configured: { keys: readonly string[]; actors: ReadonlyMap<string, Actor> } = { keys: [], actors: new Map() }
   readonly #flushing: NodeJS.Timeout
   #secret: { text: string; key: Uint8Array }
 
@@ -151,13 +152,23 @@ export class Identity {
   #lookUp(typ: string, sub: string): Actor | undefined {
     if (typ === 'user') return this.#db.remembered(`actor of user ${sub}`, () => this.#userOf(sub))
     if (typ !== 'api_key') return undefined
-    const configured = this.#settings().apiKeys.find(key => subjectOfConfigured(key) === sub)
-    if (configured !== undefined) return configuredActor(configured)
+    const configured = this.#configuredActors().get(sub)
+    if (configured) return configured
     const id = idOf(sub)
     const key = id === undefined ? undefined : apiKeys.get(this.#db, { id })
     const actor = key && keyActor(this.#db, key)
     if (key && actor) this.#mark('api_keys', 'last_used_at', key.id)
     return actor
+  }
+
+  /** By subject; made anew when the keys of the configuration are others. */
+  #configuredActors(): ReadonlyMap<string, Actor> {
+    const { apiKeys } = this.#settings()
+    if (apiKeys !== this.#configured.keys) {
+      const actors = new Map(apiKeys.map(key => [subjectOfConfigured(key), configuredActor(key)]))
+      this.#configured = { keys: apiKeys, actors }
+    }
+    return this.#configured.actors
   }
 
   #userOf(sub: string): Actor | undefined {

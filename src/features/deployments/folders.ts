@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto'
 import { type FSWatcher, watch } from 'node:fs'
-import { mkdir, stat } from 'node:fs/promises'
+import { mkdir, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 import { type Compose, type ComposeModel, composeFileNames } from '../../adapters/compose/compose.ts'
@@ -30,8 +30,11 @@ export const META_FILE = 'fairlead.yml'
 const NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/
 /** Several events within a moment are one change. */
 const SETTLE_MS = 40
-/** For file systems that do not tell of changes. */
-const SWEEP_MS = 5000
+/** A look at all of them, for what no watch has told of. */
+const SWEEP_MS = 60_000
+/** On file systems that tell nobody what other machines change: NFS, SMB, CIFS, FUSE, 9P, Ceph, AFS. */
+const REMOTE_SWEEP_MS = 5000
+const REMOTE = [0x6969, 0x517b, 0xfe534d42, 0xff534d42, 0x65735546, 0x01021997, 0x00c36400, 0x5346414f]
 export const MAX_COMPOSE_BYTES = 256 * 1024
 const MAX_FILE_BYTES = 1024 * 1024
 
@@ -40,6 +43,7 @@ export class DeploymentFolders {
   readonly #files: Files
   readonly #compose: Compose
   readonly #folders = new Map<string, Folder>()
+  #sorted: readonly Folder[] | undefined
   readonly #watchers = new Map<string, FSWatcher>()
   readonly #timers = new Map<string, NodeJS.Timeout>()
   /** Those that Compose could not be asked about. */
@@ -60,13 +64,19 @@ export class DeploymentFolders {
   async open(): Promise<void> {
     await mkdir(this.root, { recursive: true })
     this.#watch('', () => this.#later('', () => this.#scan()))
-    this.#sweeping = setInterval(() => void this.#sweep(), SWEEP_MS).unref()
+    const { type } = await statfs(this.root)
+    this.#sweeping = setInterval(() => void this.#sweep(), REMOTE.includes(type) ? REMOTE_SWEEP_MS : SWEEP_MS).unref()
     await this.#scan()
   }
 
-  async all(): Promise<Folder[]> {
+  async all(): Promise<readonly Folder[]> {
     await Promise.all(this.#loading.values())
-    return [...this.#folders.values()].filter(folder => !folder.removed).sort((a, b) => (a.name < b.name ? -1 : 1))
+    return this.#current()
+  }
+
+  /** The same at once, unless one of them is being read: the same array as long as none of them changes. */
+  get known(): readonly Folder[] | undefined {
+    return this.#loading.size > 0 ? undefined : this.#current()
   }
 
   /** A folder as it is now, also one that is marked as removed. */
@@ -96,6 +106,19 @@ export class DeploymentFolders {
     for (const watcher of this.#watchers.values()) watcher.close()
   }
 
+  #current(): readonly Folder[] {
+    this.#sorted ??= [...this.#folders.values()]
+      .filter(folder => !folder.removed)
+      .sort((a, b) => (a.name < b.name ? -1 : 1))
+    return this.#sorted
+  }
+
+  #keep(name: string, folder: Folder | undefined): void {
+    if (folder) this.#folders.set(name, folder)
+    else this.#folders.delete(name)
+    this.#sorted = undefined
+  }
+
   async #scan(): Promise<void> {
     const entries = (await this.#files.list('')) ?? []
     const names = entries.filter(entry => entry.type === 'folder' && NAME.test(entry.name)).map(entry => entry.name)
@@ -115,7 +138,7 @@ export class DeploymentFolders {
     const texts = await this.#texts(name).catch(unreadable)
     const times = texts && (await this.#times(name, texts.composeFile).catch(() => undefined))
     if (!texts || !times || this.#closed) {
-      this.#folders.delete(name)
+      this.#keep(name, undefined)
       return undefined
     }
     const { composeFile, composeText, envText, metaText, fault } = texts
@@ -133,7 +156,7 @@ export class DeploymentFolders {
       ...times,
     }
     const folder: Folder = { ...read, ...(fault === null ? await this.#model(read) : { model: null, error: fault }) }
-    this.#folders.set(name, folder)
+    this.#keep(name, folder)
     return folder
   }
 
@@ -206,7 +229,7 @@ export class DeploymentFolders {
   #forget(name: string): void {
     this.#watchers.get(name)?.close()
     this.#watchers.delete(name)
-    this.#folders.delete(name)
+    this.#keep(name, undefined)
     this.#compose.forget(join(this.root, name))
   }
 }

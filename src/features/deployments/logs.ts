@@ -60,7 +60,7 @@ export class DeploymentLogs {
     this.#parts = parts
   }
 
-  async read(folder: Folder, query: LogQuery, signal: AbortSignal): Promise<AsyncIterable<Line>> {
+  async read(folder: Folder, query: LogQuery, signal: AbortSignal): Promise<AsyncIterable<readonly Line[]>> {
     const { engine } = this.#parts
     const since = sinceOf(query)
     const source = sourceOf(folder, query)
@@ -72,7 +72,7 @@ export class DeploymentLogs {
     return readLogs(engine, this.#containers(folder, query), { tail: query.tail, filter: query.filter, since, signal })
   }
 
-  async follow(folder: Folder, query: LogQuery, signal: AbortSignal): Promise<AsyncIterable<Line>> {
+  async follow(folder: Folder, query: LogQuery, signal: AbortSignal): Promise<AsyncIterable<readonly Line[]>> {
     const { engine, mirror } = this.#parts
     const since = sinceOf(query)
     const source = sourceOf(folder, query)
@@ -116,9 +116,9 @@ export class DeploymentLogs {
     return { tail, ...(filter === undefined ? {} : { filter }), ...(since === undefined ? {} : { since }) }
   }
 
-  async *#lines(lines: AsyncIterable<LogLine>, source: Source): AsyncGenerator<Line> {
-    for await (const { line, time } of lines)
-      yield { time: time?.toISOString() ?? '', service: source.id, stream: 'file', line }
+  async *#lines(batches: AsyncIterable<LogLine[]>, { id }: Source): AsyncGenerator<Line[]> {
+    for await (const lines of batches)
+      yield lines.map(({ line, time }) => ({ time: time?.toISOString() ?? '', service: id, stream: 'file', line }))
   }
 }
 

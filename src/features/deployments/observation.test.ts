@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { appendFile, mkdir, symlink, writeFile } from 'node:fs/promises'
+import { get, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type TestAgent, testAgent } from '../../testing/agent.ts'
 import { type TestEngine, testEngine } from '../../testing/engine.ts'
+import { livingBytes } from '../../testing/memory.ts'
 
 const IMAGE = 'fairlead-test/busybox:1'
 
@@ -86,6 +90,30 @@ test('the websocket tells what was and what comes', async () => {
   )
   assert.equal(frames.length, 2)
   socket.close()
+})
+
+test('all of a long log is streamed in constant memory, and a reader that stops reading stops the engine', async () => {
+  const total = 300_000
+  const id = await world.run('long', `yes '${'x'.repeat(99)}' | head -n ${total}`)
+  await world.engine.containers.wait(id, 'not-running', {})
+  const before = livingBytes()
+  const headers = { authorization: `Bearer ${await agent.tokenOf('key')}` }
+  const asked = get(`${url.replace('ws', 'http')}/api/containers/${id}/logs?tail=0`, { headers })
+  const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+  assert.equal(answer.statusCode, 200)
+  await sleep(300)
+  let most = livingBytes()
+  let lines = 0
+  let looked = 0
+  for await (const chunk of answer.setEncoding('latin1') as AsyncIterable<string>) {
+    lines += chunk.split('{').length - 1
+    if (lines < looked + total / 5) continue
+    looked = lines
+    most = Math.max(most, livingBytes())
+  }
+  // The body itself is an object, too.
+  assert.equal(lines, total + 1)
+  assert.ok(most - before < 20e6, `${Math.round((most - before) / 1e6)} MB more`)
 })
 
 test('stats name each running container and sum up', async () => {

@@ -2,6 +2,7 @@
 
 import { join } from 'node:path'
 import type { Compose, ComposeModel } from '../../adapters/compose/compose.ts'
+import { sharedBy } from '../../adapters/compose/model.ts'
 import type { EngineMirror } from '../../adapters/container-engine/mirror.ts'
 import { type Files, placeOf, sha256 } from '../../adapters/files/index.ts'
 import { fail, notFound } from '../../core/failure.ts'
@@ -15,7 +16,8 @@ import { type DeploymentFolders, type Folder, META_FILE } from './folders.ts'
 import { logSources } from './log-sources.ts'
 import type { DeploymentLogs, LogQuery } from './logs.ts'
 import { isMadeIn } from './made-in.ts'
-import { type EngineView, type Observed, observe } from './observe.ts'
+import { type Observed, observe } from './observe.ts'
+import { type Listed, listed, namesakes, type Overview, withNamesake } from './overview.ts'
 import { trusted } from './records.ts'
 import type { ContainerStats } from './stats.ts'
 import { judged } from './trust.ts'
@@ -31,6 +33,7 @@ export interface DeploymentParts {
   folders: DeploymentFolders
   compose: Compose
   mirror: EngineMirror
+  overview: Overview
   deploying: ReadonlySet<string>
   files: Files
   logs: DeploymentLogs
@@ -42,7 +45,7 @@ export type DeploymentReader = ReturnType<typeof deploymentReader>
 
 export function deploymentReader(parts: DeploymentParts, { actor, noteFile }: Viewer) {
   const { folders, compose, mirror, deploying } = parts
-  const engine = engineView(mirror)
+  const { engine } = parts.overview
   const look = (folder: Folder): Observed => observe(folder, engine, deploying.has(folder.name))
 
   const known = async (name: string): Promise<Folder> => {
@@ -64,10 +67,17 @@ export function deploymentReader(parts: DeploymentParts, { actor, noteFile }: Vi
     )
   }
 
-  /** With the hashes that containers have when their services share a network with others. */
+  /** With the hashes that containers have when their services share with others. */
   const withHashes = async (observed: Observed): Promise<ComposeModel> => {
     const model = modelOf(observed)
     return { ...model, hashes: await compose.hashesWith(observed.folder.path, firstsOf(observed.services)) }
+  }
+
+  /** Exact about services that share with others too; while Compose cannot say, as far as the file alone tells. */
+  const lookClosely = async (folder: Folder): Promise<Observed> => {
+    const observed = look(folder)
+    if (!Object.values(folder.model?.services ?? {}).some(service => sharedBy(service).length > 0)) return observed
+    return look({ ...folder, model: await withHashes(observed).catch(() => folder.model) })
   }
 
   const volumesOf = (project: string): string[] =>
@@ -96,13 +106,14 @@ export function deploymentReader(parts: DeploymentParts, { actor, noteFile }: Vi
     engine,
     readySeconds: parts.readySeconds(),
 
-    async list() {
-      const all = await folders.all()
-      return all.filter(folder => sees(actor, folder.name)).map(folder => listed(withNamesakes(look(folder), all)))
+    /** At once, unless a folder is being read. */
+    list(): readonly Listed[] | Promise<readonly Listed[]> {
+      const { known } = folders
+      return known ? parts.overview.of(known, actor) : folders.all().then(all => parts.overview.of(all, actor))
     },
 
     async detail(name: string) {
-      const observed = withNamesakes(look(await known(name)), await folders.all())
+      const observed = withNamesake(await lookClosely(await known(name)), namesakes(await folders.all()))
       const mayReadValues = levelOn(actor, name) !== 'read'
       return detailed(observed, mayReadValues)
     },
@@ -111,7 +122,7 @@ export function deploymentReader(parts: DeploymentParts, { actor, noteFile }: Vi
     async observed(name: string): Promise<Observed> {
       const folder = await known(name)
       note(folder, noteFile)
-      return withNamesakes(look(folder), await folders.all())
+      return withNamesake(look(folder), namesakes(await folders.all()))
     },
 
     /** For creating: a folder of that name, whoever may see it, and whether it is only marked as removed. */
@@ -218,43 +229,6 @@ function firstsOf(services: Observed['services']): ReadonlyMap<string, string> {
 
 function modelOf({ folder }: Observed): ComposeModel {
   return folder.model ?? fail('COMPOSE_INVALID', folder.error ?? 'The compose file is not valid.')
-}
-
-function engineView(mirror: EngineMirror): EngineView {
-  return {
-    get up() {
-      return mirror.state === 'up'
-    },
-    containers: (project, path) => mirror.project(project).filter(one => isMadeIn(one, path)),
-    imageOf: reference => {
-      const tag = reference.includes('@') || /:[^/]+$/.test(reference) ? reference : `${reference}:latest`
-      return [...mirror.images.values()].find(
-        image => image.tags.includes(tag) || image.digests.includes(tag) || image.id === reference,
-      )
-    },
-  }
-}
-
-/** Two folders that give one project name would fight over its containers. */
-function withNamesakes(observed: Observed, all: readonly Folder[]): Observed {
-  const project = observed.folder.model?.project
-  const other = all.find(folder => folder.name !== observed.folder.name && folder.model?.project === project)
-  if (project === undefined || !other) return observed
-  const error = `The folders ${observed.folder.name} and ${other.name} both give the project name "${project}". Change \`name\` in one of them.`
-  return { ...observed, status: 'invalid', folder: { ...observed.folder, model: null, error } }
-}
-
-function listed({ folder, status, services }: Observed) {
-  return {
-    name: folder.name,
-    path: folder.path,
-    status,
-    created_at: folder.createdAt,
-    updated_at: folder.updatedAt,
-    revision: folder.revision,
-    services: services.map(({ name, status, health }) => ({ name, status, health })),
-    domains: [] as string[],
-  }
 }
 
 function detailed(observed: Observed, mayReadValues: boolean) {

@@ -24,7 +24,7 @@ export interface TrustParts {
   db: Database
   mirror: EngineMirror
   /** All deployments there are. */
-  others(): Promise<Folder[]>
+  others(): Promise<readonly Folder[]>
 }
 
 /** The model of files this actor may use, and the step that remembers an administrator's wider ones. */

@@ -10,13 +10,12 @@ import { dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { WebSocket } from 'ws'
 import { logFileOf } from '../../agent.ts'
 import { isValid, Type } from '../../core/schema.ts'
 import { openLog } from '../../log.ts'
 import { API_KEY, type TestAgent, testAgent } from '../../testing/agent.ts'
+import { livingBytes } from '../../testing/memory.ts'
 import { LogEntry } from './logs.ts'
 
 interface Entry {
@@ -150,16 +149,6 @@ test('all of 200 MB is streamed in constant memory, and a reader that stops read
   assert.ok(most - before < 20e6, `${Math.round((most - before) / 1e6)} MB more`)
   await rm(file)
 })
-
-setFlagsFromString('--expose-gc')
-const collect = runInNewContext('gc') as () => void
-
-/** What is in use, without what only waits to be collected. */
-function livingBytes(): number {
-  collect()
-  const { heapUsed, external } = process.memoryUsage()
-  return heapUsed + external
-}
 
 async function stream(path: string): Promise<IncomingMessage> {
   const headers = { authorization: `Bearer ${await agent.tokenOf('key')}` }

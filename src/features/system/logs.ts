@@ -66,12 +66,12 @@ export function logReader(sources: readonly Source[], actor: Actor) {
     sources: () =>
       readsAll(actor) ? [...sources] : sources.map(source => ({ ...source, path: basename(source.path) })),
 
-    read(asked: LogAsked): AsyncIterable<Entry> {
+    read(asked: LogAsked): AsyncIterable<Entry[]> {
       const { id, path } = found(asked.source)
       return entries(id, readLog(path, queryOf(asked)))
     },
 
-    follow(asked: LogAsked, signal: AbortSignal): AsyncIterable<Entry> {
+    follow(asked: LogAsked, signal: AbortSignal): AsyncIterable<Entry[]> {
       const { id, path } = found(asked.source)
       return entries(id, followLog(path, { ...queryOf(asked), signal }))
     },
@@ -80,8 +80,9 @@ export function logReader(sources: readonly Source[], actor: Actor) {
 
 const readsAll = (actor: Actor): boolean => actor.role === 'admin' && actor.deployments === 'all'
 
-async function* entries(service: string, lines: AsyncIterable<LogLine>): AsyncGenerator<Entry> {
-  for await (const { time, line } of lines) yield { time: time?.toISOString() ?? null, service, stream: 'file', line }
+async function* entries(service: string, batches: AsyncIterable<LogLine[]>): AsyncGenerator<Entry[]> {
+  for await (const lines of batches)
+    yield lines.map(({ time, line }) => ({ time: time?.toISOString() ?? null, service, stream: 'file', line }))
 }
 
 function queryOf({ tail, filter, deployment, since }: LogAsked): LogQuery {

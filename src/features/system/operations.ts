@@ -96,6 +96,6 @@ export const docs = download('system.docs', {
   open: ({ system }) => system.docs(),
 })
 
-async function* frames(entries: AsyncIterable<object>): AsyncGenerator<object> {
-  for await (const entry of entries) yield { type: 'log', ...entry }
+async function* frames(batches: AsyncIterable<object[]>): AsyncGenerator<object> {
+  for await (const entries of batches) for (const entry of entries) yield { type: 'log', ...entry }
 }

@@ -34,9 +34,9 @@ export const logsStream = follow('deployments.logs_stream', {
   example: { name: 'blog', tail: 10 },
   fails: ['ENGINE_UNAVAILABLE', 'UPSTREAM_FAILED', 'TIMEOUT'],
   async open({ deployments, signal }, { name, ...asked }) {
-    const lines = await deployments.followLogs(name, asked, signal)
+    const batches = await deployments.followLogs(name, asked, signal)
     return (async function* () {
-      for await (const line of lines) yield { type: 'log', ...line }
+      for await (const lines of batches) for (const line of lines) yield { type: 'log', ...line }
     })()
   },
 })
