@@ -30,7 +30,7 @@ export class Overview {
   /** What this actor sees of these folders: the very same list as long as it says the same. */
   of(folders: readonly Folder[], { deployments }: Pick<Actor, 'deployments'>): readonly Listed[] {
     this.#update(folders)
-    const key = deployments === 'all' ? '' : [...deployments.keys()].sort().join()
+    const key = deployments === 'all' ? '*' : [...deployments.keys()].sort().join()
     const known = this.#views.get(key)
     if (known?.version === this.#version) return known.list
     const visible = folders.filter(({ name }) => deployments === 'all' || deployments.has(name))
