@@ -2,11 +2,24 @@
 
 import { parseArgs } from 'node:util'
 import { audit } from './audit.ts'
+import { deployments, thousand } from './deployments.ts'
+import { idle } from './idle.ts'
+import { lifecycle } from './lifecycle.ts'
+import { logs } from './logs.ts'
 import { requests } from './requests.ts'
 import { start } from './start.ts'
 import { type Figure, printTable } from './table.ts'
 
-const all: Record<string, (rounds: number) => Promise<Figure[]>> = { requests, audit, start }
+const all: Record<string, (rounds: number) => Promise<Figure[]>> = {
+  requests,
+  audit,
+  start,
+  deployments,
+  thousand,
+  lifecycle,
+  logs,
+  idle,
+}
 
 const { values, positionals } = parseArgs({
   options: { rounds: { type: 'string', default: '5' }, help: { type: 'boolean', default: false } },

@@ -80,6 +80,12 @@ export class Funnel<T> implements AsyncIterable<T> {
     this.#pull(iterator)
   }
 
+  /** Keeps it open until then; a failure is told to the reader. */
+  holdUntil(settled: Promise<unknown>): void {
+    const next = () => settled.then(() => ({ done: true, value: undefined }) as const)
+    this.add({ [Symbol.asyncIterator]: () => ({ next }) })
+  }
+
   async *[Symbol.asyncIterator](): AsyncGenerator<T> {
     try {
       while (this.#open.size > 0) {

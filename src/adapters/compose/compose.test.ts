@@ -123,12 +123,17 @@ services:
   }
 })
 
-test('a folder is read once per state of its files, however many ask, and again when one of them changed', async () => {
+/** The real Compose, with a note of what it was asked. */
+const countedCompose = () => {
   const real = dockerPluginFolders.map(folder => join(folder, 'docker-compose'))
   const noted = stub(
     `for real in ${real.join(' ')}; do [ -x "$real" ] && exec "$real" "$@"; done; exec docker compose "$@"`,
   )
-  const counted = openCompose({ ...settings, pluginFolders: [noted.folder] })
+  return { noted, counted: openCompose({ ...settings, pluginFolders: [noted.folder] }) }
+}
+
+test('a folder is read once per state of its files, however many ask, and again when one of them changed', async () => {
+  const { noted, counted } = countedCompose()
   const configs = () => noted.calls().filter(line => line.startsWith('config --format')).length
   const folder = folderWith(`services:\n  web:${service('    env_file: a.env')}`, { 'a.env': 'A=1' })
   const models = await Promise.all(Array.from({ length: 10 }, () => counted.model(folder)))
@@ -144,6 +149,20 @@ test('a folder is read once per state of its files, however many ask, and again 
   writeFileSync(join(folder, 'compose.override.yml'), 'services: { more: { image: x } }')
   assert.deepEqual(Object.keys((await counted.model(folder)).services), ['more', 'web'])
   assert.equal(configs(), 3)
+})
+
+test('the hashes of services that share are asked for once for the same containers', async () => {
+  const { noted, counted } = countedCompose()
+  const folder = folderWith(`services:\n  a:${service()}\n  b:${service('    network_mode: service:a')}`)
+  await counted.model(folder)
+  const asked = noted.calls().length
+  const one = await counted.hashesWith(folder, new Map([['a', 'id-1']]))
+  assert.equal(await counted.hashesWith(folder, new Map([['a', 'id-1']])), one)
+  assert.equal(noted.calls().length, asked + 1)
+  const other = await counted.hashesWith(folder, new Map([['a', 'id-2']]))
+  assert.notEqual(other.get('b'), one.get('b'))
+  assert.equal(other.get('a'), one.get('a'))
+  assert.equal(noted.calls().length, asked + 2)
 })
 
 test('a caller that gives up leaves the run to the others', async () => {

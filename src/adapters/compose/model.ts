@@ -63,6 +63,15 @@ export type ComposePort = {
 }
 export type ComposeResource = { readonly name?: string; readonly external?: boolean; readonly [key: string]: unknown }
 
+/** The services whose namespaces or volumes this one uses: their containers become part of what it is. */
+export function sharedBy(service: ComposeService): string[] {
+  const namespaces = [service.network_mode, service.ipc, service.pid].map(
+    mode => /^service:(.+)$/.exec(mode ?? '')?.[1],
+  )
+  const volumes = (service.volumes_from ?? []).map(from => from.split(':')[0]).filter(from => from !== 'container')
+  return [...namespaces, ...volumes].filter(other => other !== undefined)
+}
+
 export type ModelReader = ReturnType<typeof modelReader>
 
 /** What Compose said about a folder, kept over a restart so that it need not be asked again. */
@@ -83,6 +92,8 @@ export function modelReader(program: ComposeProgram, width: number, memory?: Mod
   const known = new Map<string, Known>()
   const reading = new Map<string, Promise<Known>>()
   const inTurn = turns(width)
+  /** What `hashesWith` last gave for a state of the files. */
+  const shared = new WeakMap<Known, { ids: string; hashes: Promise<ReadonlyMap<string, string>> }>()
 
   /** Who asks for the same files shares one run, which no single caller can cancel for the others. */
   const load = (folder: string, files: readonly ComposeFile[]): Promise<Known> => {
@@ -116,6 +127,19 @@ export function modelReader(program: ComposeProgram, width: number, memory?: Mod
     return fail('CONFLICT', 'The files of the deployment keep changing while they are read: try again.')
   }
 
+  const hashesOf = async (
+    folder: string,
+    { model, source }: Known,
+    containers: ReadonlyMap<string, string>,
+  ): Promise<ReadonlyMap<string, string>> => {
+    const resolved = withContainers(source, containers)
+    if (!resolved) return model.hashes
+    const hashes = await inTurn(() => readHashes(program, folder, JSON.stringify(resolved)))
+    const { major, minor } = await program.version()
+    const isForetold = (name: string) => !model.services[name]?.volumes_from || major > 2 || minor >= bareIdsMinor
+    return new Map([...hashes].filter(([name]) => Object.hasOwn(model.services, name) && isForetold(name)))
+  }
+
   return {
     model: async (folder: string, signal?: AbortSignal): Promise<ComposeModel> =>
       (await orAborted(current(folder), signal)).model,
@@ -125,16 +149,13 @@ export function modelReader(program: ComposeProgram, width: number, memory?: Mod
       containers: ReadonlyMap<string, string>,
       signal?: AbortSignal,
     ): Promise<ReadonlyMap<string, string>> {
-      const { model, source } = await orAborted(current(folder), signal)
-      const resolved = withContainers(source, containers)
-      if (!resolved) return model.hashes
-      const hashes = await orAborted(
-        inTurn(() => readHashes(program, folder, JSON.stringify(resolved))),
-        signal,
-      )
-      const { major, minor } = await program.version()
-      const isForetold = (name: string) => !model.services[name]?.volumes_from || major > 2 || minor >= bareIdsMinor
-      return new Map([...hashes].filter(([name]) => Object.hasOwn(model.services, name) && isForetold(name)))
+      const files = await orAborted(current(folder), signal)
+      const ids = JSON.stringify([...containers])
+      const before = shared.get(files)
+      const hashes = before?.ids === ids ? before.hashes : hashesOf(folder, files, containers)
+      shared.set(files, { ids, hashes })
+      hashes.catch(() => shared.delete(files))
+      return orAborted(hashes, signal)
     },
 
     forget: (folder: string): void => void known.delete(folder),

@@ -4,7 +4,7 @@ import { asFailure, Failure } from '../../core/failure.ts'
 import { type Change, stepKind, type World } from '../../core/step.ts'
 import { logTail } from '../container-engine/log-tail.ts'
 import type { Compose } from './compose.ts'
-import { type FailedService, untilReady } from './ready.ts'
+import { type FailedService, LONG_SETTLE_MS, runsOf, untilReady } from './ready.ts'
 
 declare module '../../core/step.ts' {
   interface World {
@@ -42,6 +42,8 @@ export interface Up {
   awaited: Record<string, number>
   expect: Expected[]
   readySeconds: number
+  /** How long a container without a health check must be seen to run; a step stored by an older version has none. */
+  settleMs?: number
   old: Old
 }
 
@@ -50,6 +52,7 @@ export const composeUp = stepKind<Up>('compose.up', {
   perform: (world, up, { signal, progress }) =>
     whileDeploying(world, up.deployment, async () => {
       const { compose, mirror } = world
+      const ranBefore = runsOf(mirror, up.project)
       try {
         await removeSurplus(world, up, signal)
         await compose.up(up.folder, {
@@ -59,15 +62,11 @@ export const composeUp = stepKind<Up>('compose.up', {
           signal,
           onProgress: ({ id, status }) => progress(10, `${id}: ${status}`),
         })
-      } catch (thrown) {
-        signal.throwIfAborted()
-        throw await told(world, up, thrown)
-      }
-      await mirror.refreshProject(up.project)
-      try {
         await untilReady(mirror, {
           project: up.project,
           services: up.awaited,
+          ranBefore,
+          settleMs: up.settleMs ?? LONG_SETTLE_MS,
           limitMs: up.readySeconds * 1000,
           signal,
           onProgress: (ready, of, phase) => progress(30 + (of === 0 ? 70 : (ready / of) * 70), phase),
@@ -183,6 +182,7 @@ export interface Restart {
   containers: string[]
   awaited: Record<string, number>
   readySeconds: number
+  settleMs?: number
 }
 
 /** Restarts containers as they are. There is nothing to put back: they are what they were. */
@@ -192,15 +192,17 @@ export const restartContainers = stepKind<Restart>('containers.restart', {
   perform: (world, restart, { signal, progress }) =>
     whileDeploying(world, restart.deployment, async () => {
       const { engine, mirror } = world
+      const ranBefore = runsOf(mirror, restart.project)
       for (const one of mirror.project(restart.project).filter(({ name }) => restart.containers.includes(name))) {
         signal.throwIfAborted()
         progress(20, `restarting ${one.name}`)
         await engine.containers.restart(one.id, { signal })
       }
-      await mirror.refreshProject(restart.project)
       await untilReady(mirror, {
         project: restart.project,
         services: restart.awaited,
+        ranBefore,
+        settleMs: restart.settleMs ?? LONG_SETTLE_MS,
         limitMs: restart.readySeconds * 1000,
         signal,
         onProgress: (ready, of, phase) => progress(30 + (of === 0 ? 70 : (ready / of) * 70), phase),

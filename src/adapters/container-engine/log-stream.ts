@@ -59,7 +59,7 @@ async function* skipping<T>(batches: AsyncIterable<readonly T[]>, skip: number):
   }
 }
 
-/** What was, then what comes; containers that start later join, and it ends when none runs any more. */
+/** What was, then what comes; containers that start later, or again, join, and it ends when none runs any more. */
 export async function* followLogs(
   engine: Engine,
   mirror: EngineMirror,
@@ -68,25 +68,82 @@ export async function* followLogs(
 ): AsyncGenerator<readonly LogEntry[]> {
   // This moment parts what was from what comes, so that nothing is told twice or left out.
   const now = new Date()
-  const funnel = new Funnel<readonly LogEntry[]>()
-  const followed = new Set<string>()
-  const join = () => {
-    for (const one of pick()) {
-      if (followed.has(one.id) || (one.state !== 'running' && one.state !== 'restarting' && one.state !== 'paused'))
-        continue
-      followed.add(one.id)
-      funnel.add(entries(engine, one, { since: now, follow: true, signal: ask.signal }, ask.filter))
-    }
-  }
   yield* await readLogs(engine, pick(), { ...ask, until: now })
-  join()
-  const stop = mirror.onChange(join)
+  const following = new Following(engine, pick, ask, now)
+  const stop = mirror.onChange(() => following.join())
+  ask.signal?.addEventListener('abort', () => following.end(), { once: true })
   try {
-    yield* funnel
+    following.join()
+    yield* following.funnel
   } finally {
     stop()
   }
 }
+
+/** The engine ends a stream with the container's run; the next run, also one that was over in a moment, is read from the last line on. */
+class Following {
+  readonly funnel = new Funnel<readonly LogEntry[]>()
+  readonly #engine: Engine
+  readonly #pick: () => readonly ContainerEntry[]
+  readonly #ask: LogAsk
+  readonly #from: Date
+  readonly #over = Promise.withResolvers<void>()
+  readonly #open = new Set<string>()
+  /** By container, the run whose stream was opened last, and the time of the last line. */
+  readonly #runs = new Map<string, string | null>()
+  readonly #lasts = new Map<string, string>()
+
+  constructor(engine: Engine, pick: () => readonly ContainerEntry[], ask: LogAsk, from: Date) {
+    this.#engine = engine
+    this.#pick = pick
+    this.#ask = ask
+    this.#from = from
+    this.funnel.holdUntil(this.#over.promise)
+  }
+
+  /** Takes in what has begun to run, and ends it all when nothing does. */
+  join(): void {
+    try {
+      const all = this.#pick()
+      for (const one of all) if (this.#isNew(one)) this.#add(one)
+      if (this.#open.size === 0 && !all.some(isLiving)) this.end()
+    } catch (error) {
+      this.#over.reject(error)
+    }
+  }
+
+  end(): void {
+    this.#over.resolve()
+  }
+
+  #isNew(one: ContainerEntry): boolean {
+    if (this.#open.has(one.id)) return false
+    return this.#runs.has(one.id) ? this.#runs.get(one.id) !== one.startedAt : isLiving(one)
+  }
+
+  #add(one: ContainerEntry): void {
+    this.#open.add(one.id)
+    this.#runs.set(one.id, one.startedAt)
+    this.funnel.add(this.#stream(one))
+  }
+
+  async *#stream(one: ContainerEntry): AsyncGenerator<readonly LogEntry[]> {
+    const last = this.#lasts.get(one.id)
+    const { filter, signal } = this.#ask
+    const since = last === undefined ? this.#from : new Date(last)
+    for await (const batch of entries(this.#engine, one, { since, follow: true, signal }, filter)) {
+      const fresh = last === undefined ? batch : batch.filter(({ time }) => time > last)
+      if (fresh.length === 0) continue
+      this.#lasts.set(one.id, (fresh.at(-1) as LogEntry).time)
+      yield fresh
+    }
+    this.#open.delete(one.id)
+    this.join()
+  }
+}
+
+const isLiving = ({ state }: ContainerEntry): boolean =>
+  state === 'running' || state === 'restarting' || state === 'paused'
 
 async function* entries(
   engine: Engine,

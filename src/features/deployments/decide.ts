@@ -1,6 +1,6 @@
 // What has to happen so that a deployment becomes what its files say: desired and observed in, expectations out. Pure.
 
-import type { ComposeModel } from '../../adapters/compose/model.ts'
+import { type ComposeModel, sharedBy } from '../../adapters/compose/model.ts'
 import type { Expected, Up } from '../../adapters/compose/steps.ts'
 import type { ContainerEntry } from '../../adapters/container-engine/entries.ts'
 import { containerName, type EngineView, isDone, replicasOf } from './observe.ts'
@@ -91,9 +91,12 @@ function expectService(
     .filter(one => one.compose?.service === name)
     .sort((a, b) => (a.compose?.number ?? 0) - (b.compose?.number ?? 0))
   const image = engine.imageOf(service.image ?? `${model.project}-${name}`)
-  const sharedWith = /^service:(.+)$/.exec(service.network_mode ?? '')?.[1]
+  const sharedWith = sharedBy(service).find(other => replaced.has(other))
   const causeToReplace = (one: ContainerEntry): string | undefined => {
-    if (sharedWith && replaced.has(sharedWith)) return `it shares the network of ${sharedWith}, which is replaced`
+    if (sharedWith !== undefined) {
+      const what = service.network_mode === `service:${sharedWith}` ? 'the network of' : 'with'
+      return `it shares ${what} ${sharedWith}, which is replaced`
+    }
     if (one.compose?.configHash !== model.hashes.get(name)) return 'its configuration changed'
     return image && one.imageId !== image.id ? 'its image changed' : undefined
   }
@@ -154,14 +157,15 @@ function withDependencies(model: ComposeModel, names: readonly string[]): string
     if (found.has(name) || !model.services[name]) return
     found.add(name)
     for (const other of Object.keys(model.services[name].depends_on ?? {})) add(other)
-    const shared = /^service:(.+)$/.exec(model.services[name].network_mode ?? '')?.[1]
-    if (shared) add(shared)
+    for (const other of sharedBy(model.services[name])) add(other)
   }
   for (const name of names) add(name)
   return [...found]
 }
 
+/** A service comes after those it shares with. Compose refuses files in which they go round in a circle. */
 function sharedLast(model: ComposeModel, names: readonly string[]): string[] {
-  const shares = (name: string) => /^service:/.test(model.services[name]?.network_mode ?? '')
-  return [...names.filter(name => !shares(name)), ...names.filter(shares)]
+  const depth = (name: string): number =>
+    Math.max(0, ...sharedBy(model.services[name] ?? {}).map(other => 1 + depth(other)))
+  return names.toSorted((a, b) => depth(a) - depth(b))
 }

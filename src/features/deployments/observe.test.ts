@@ -40,6 +40,19 @@ test('without an engine it is unknown, without a model invalid, and deploying wh
   assert.equal(observe(folder, engine, true).status, 'deploying')
 })
 
+test('a service is in sync when its containers are those the file wants, no fewer and no more', () => {
+  const inSync = (...web: ContainerEntry[]) => {
+    const engine = { up: true, containers: () => web, imageOf: () => undefined }
+    return observe(folder, engine, false).services[0]?.inSync
+  }
+  const other = { project: 'blog', service: 'web', number: 1, oneoff: false, configHash: 'old', workingDir: '/d/blog' }
+  assert.equal(inSync(container('web', running)), true)
+  assert.equal(inSync(container('web', exited(0))), true)
+  assert.equal(inSync(container('web', { ...running, compose: other })), false)
+  assert.equal(inSync(container('web', running), container('web', running)), false)
+  assert.equal(inSync(), false)
+})
+
 const model = {
   project: 'blog',
   services: { web: { image: 'x' }, db: { image: 'y' } },

@@ -80,18 +80,19 @@ function observeService(
     .sort((a, b) => (a.compose?.number ?? 0) - (b.compose?.number ?? 0))
   const image = service.image ?? `${model.project}-${name}`
   const current = engine.imageOf(image)
+  const replicas = replicasOf(service)
   const hash = model.hashes.get(name)
-  const shared = /^service:/.test(service.network_mode ?? '')
+  // The hash of a service that shares with others cannot always be foretold.
   const same = (one: ContainerEntry) =>
-    (shared || one.compose?.configHash === hash) && (!current || one.imageId === current.id)
+    (hash === undefined || one.compose?.configHash === hash) && (!current || one.imageId === current.id)
   return {
     name,
     status: containers.length === 0 ? 'missing' : worst(containers),
     health: healthOf(containers),
     image,
     containers,
-    replicas: replicasOf(service),
-    inSync: containers.length > 0 && containers.every(same),
+    replicas,
+    inSync: containers.length === replicas && containers.every(same),
   }
 }
 

@@ -1,6 +1,7 @@
 // The steps of deployments: files first, then images, then Compose. Other areas join these to their own.
 
 import type { ComposeModel } from '../../adapters/compose/model.ts'
+import { LONG_SETTLE_MS } from '../../adapters/compose/ready.ts'
 import {
   composeDown,
   composeStop,
@@ -20,11 +21,18 @@ export interface Wanted {
   model: ComposeModel
   services: string[] | null
   readySeconds: number
+  settleMs: number
   existing: Existing
   engine: Parameters<typeof expectUp>[2]
   /** The id of the credential that an image of this deployment is pulled with. */
   credentialFor(image: string, deployment: string): string | null
 }
+
+/**
+ * How long containers without a health check must be seen to run. A new version takes the place of one that works, so it
+ * has to show more than what the files have said all along.
+ */
+export const SETTLE_MS = { start: 50, newVersion: LONG_SETTLE_MS }
 
 /** Pulls what is missing and brings the deployment up; nothing when all is as it should be. */
 export function upSteps(observed: Pick<Observed, 'folder' | 'containers'>, wanted: Wanted): Step[] {
@@ -43,6 +51,7 @@ export function upSteps(observed: Pick<Observed, 'folder' | 'containers'>, wante
     awaited: awaitedOf(model, services),
     expect,
     readySeconds: wanted.readySeconds,
+    settleMs: wanted.settleMs,
     old: oldOf(observed),
   })
   return [...pulls, up]
@@ -108,6 +117,7 @@ export function restartSteps(observed: Observed, wanted: Wanted): Step[] {
         Object.entries(awaitedOf(model, services)).filter(([name]) => again.some(one => one.compose?.service === name)),
       ),
       readySeconds: wanted.readySeconds,
+      settleMs: wanted.settleMs,
     }),
   ]
 }

@@ -16,7 +16,7 @@ import { type EnvVar, envVars, withEnvVars } from '../env-file.ts'
 import { type Folder, MAX_COMPOSE_BYTES, META_FILE } from '../folders.ts'
 import type { Observed } from '../observe.ts'
 import { trusted } from '../records.ts'
-import { downSteps, fileStep, upSteps } from '../steps.ts'
+import { downSteps, fileStep, SETTLE_MS, upSteps } from '../steps.ts'
 import { engineFails, engineOf, lock, resource } from './shape.ts'
 
 const ComposeContent = Type.String({ maxLength: 1_000_000, description: 'The text of the compose file' })
@@ -152,7 +152,8 @@ export const update = command('deployments.update', {
     ]
     if (!(redeploy ?? runs)) return [...files, ...trust]
     deployments.requireEngine()
-    return [...files, ...upSteps(observed, { model, services: null, ...engineOf(ask) }), ...trust]
+    const wanted = { model, services: null, settleMs: SETTLE_MS.newVersion, ...engineOf(ask) }
+    return [...files, ...upSteps(observed, wanted), ...trust]
   },
   reply: ({ deployments }, { name }) => deployments.detail(name),
   message: 'The deployment was changed.',
@@ -202,7 +203,8 @@ export const remove = command('deployments.delete', {
 function startSteps(ask: Ask, observed: Observed): Step {
   ask.deployments.requireEngine()
   const { model } = observed.folder
-  return each(model ? upSteps(observed, { model, services: null, ...engineOf(ask) }) : [], { as: 'start' })
+  const wanted = model && { model, services: null, settleMs: SETTLE_MS.newVersion, ...engineOf(ask) }
+  return each(wanted ? upSteps(observed, wanted) : [], { as: 'start' })
 }
 
 function failureOf(outcomes: EachResult[] | undefined): Failure | undefined {

@@ -4,7 +4,7 @@ import { command } from '../../../core/operation.ts'
 import { Type } from '../../../core/schema.ts'
 import { DeploymentName } from '../../users/index.ts'
 import { DeploymentDetail } from '../deployment.ts'
-import { restartSteps, stopSteps, upSteps } from '../steps.ts'
+import { restartSteps, SETTLE_MS, stopSteps, upSteps } from '../steps.ts'
 import { at, chosen, engineFails, engineOf, lock, resource, ServiceName } from './shape.ts'
 
 const input = Type.Object({
@@ -30,7 +30,8 @@ export const start = command('deployments.start', {
     const { model, trust } = await deployments.judge(observed.folder, observed.folder, observed)
     deployments.requireEngine()
     await deployments.requireSameProject(observed, model)
-    return [...upSteps(observed, { model, services: chosen(model, name, services), ...engineOf(ask) }), ...trust]
+    const wanted = { model, services: chosen(model, name, services), settleMs: SETTLE_MS.start, ...engineOf(ask) }
+    return [...upSteps(observed, wanted), ...trust]
   },
   reply: ({ deployments }, { name }) => deployments.detail(name),
   message: 'The deployment runs.',
@@ -76,7 +77,8 @@ export const restart = command('deployments.restart', {
     const { model, trust } = await deployments.judge(observed.folder, observed.folder, observed)
     deployments.requireEngine()
     await deployments.requireSameProject(observed, model)
-    return [...restartSteps(observed, { model, services: chosen(model, name, services), ...engineOf(ask) }), ...trust]
+    const wanted = { model, services: chosen(model, name, services), settleMs: SETTLE_MS.start, ...engineOf(ask) }
+    return [...restartSteps(observed, wanted), ...trust]
   },
   reply: ({ deployments }, { name }) => deployments.detail(name),
   message: 'The deployment was restarted.',
