@@ -342,9 +342,8 @@ describe('the agent itself', () => {
   test('killed in the middle of an update: the old version is back after the restart', async () => {
     const first = await testAgent({ empty: true, config: 'api:\n  port: 0\ndeployments:\n  ready_timeout: 60\n' })
     const name = world.name('kill')
-    await make(name, compose(service('web', 'sleep 3600')), {}, first)
+    await make(name, compose(service('web', 'sleep 3600')), {}, first).finally(() => first.stop('keep'))
     const old = (await containersOf(name))[0]?.Id
-    await first.stop('keep')
     const child = spawn(process.execPath, ['src/main.ts', '--config', join(first.folder, 'config.yml')], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
@@ -398,8 +397,7 @@ describe('the agent itself', () => {
   test('its database lost: deployments are found again from disk with full control', async () => {
     const first = await testAgent({ empty: true })
     const name = world.name('lost')
-    await make(name, compose(service('web', 'sleep 3600')), {}, first)
-    await first.stop('keep')
+    await make(name, compose(service('web', 'sleep 3600')), {}, first).finally(() => first.stop('keep'))
     await rm(join(first.folder, 'data'), { recursive: true })
     const second = await testAgent({ folder: first.folder })
     try {

@@ -118,9 +118,13 @@ export function deploymentReader(parts: DeploymentParts, { actor, noteFile }: Vi
       return detailed(observed, mayReadValues)
     },
 
-    /** Everything a decision needs; what it read is noted as the files the plan depends on. */
+    /**
+     * Everything a decision needs; what it read is noted as the files the plan depends on. Right after the start it waits
+     * until the engine was asked: a decision on what is not known yet would be a guess.
+     */
     async observed(name: string): Promise<Observed> {
       const folder = await known(name)
+      await mirror.ready
       note(folder, noteFile)
       return withNamesake(look(folder), namesakes(await folders.all()))
     },
@@ -128,6 +132,7 @@ export function deploymentReader(parts: DeploymentParts, { actor, noteFile }: Vi
     /** For creating: a folder of that name, whoever may see it, and whether it is only marked as removed. */
     async occupant(name: string): Promise<Folder | undefined> {
       const folder = await folders.get(name)
+      await mirror.ready
       if (folder) note(folder, noteFile)
       return folder
     },
