@@ -215,7 +215,10 @@ test('the engine goes away and comes back newer: the mirror says so, reconnects 
   proxy.claim('1.46', '1.44')
   await proxy.start()
   const told: MirrorChange[] = []
-  mirror.onChange(change => told.push(change))
+  const isOurs = (one: ContainerEntry | undefined) => one !== undefined && [kept, gone, added].includes(one.id)
+  mirror.onChange(change => {
+    if (change.state || change.containers.some(one => isOurs(one.before ?? one.after))) told.push(change)
+  })
   await until(mirror, () => mirror.state === 'up')
   assert.equal((await engine.version()).api, '1.46')
   const states = [kept, gone, added].map(id => mirror.containers.get(id)?.state)
@@ -268,7 +271,8 @@ test('a refresh makes the mirror exact at once, by id and by project', async () 
   await quiet()
   const before = proxy.requests.length
   await Promise.all(Array.from({ length: 50 }, () => mirror.refreshVolumes()))
-  assert.ok(proxy.requests.length - before <= 2, 'wishes for the same are joined')
+  const asked = proxy.requests.slice(before).filter(line => line.includes('/volumes'))
+  assert.ok(asked.length <= 2, 'wishes for the same are joined')
 })
 
 test('a container and an image are found by name, id and a short id that only one has', async () => {
