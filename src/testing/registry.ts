@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineClient } from '../adapters/container-engine/client.ts'
 import { jsonLines } from '../adapters/container-engine/frames.ts'
+import { freePort } from './port.ts'
 
 export interface TestRegistry {
   /** Host and port, as in the name of an image. */
@@ -108,12 +109,4 @@ async function untilAnswering(host: string): Promise<void> {
     await sleep(50)
   }
   throw new Error(`The registry at ${host} does not answer.`)
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>(done => server.listen(0, '127.0.0.1', done))
-  const { port } = server.address() as AddressInfo
-  await new Promise(done => server.close(done))
-  return port
 }

@@ -26,6 +26,8 @@ export interface Files extends FilesReader {
   removeTree(path: string): Promise<boolean>
   /** At start, before the first write: removes what a crash left behind, down to `depth` folders below the root (2). */
   sweepLeftovers(depth?: number): Promise<string[]>
+  /** Told of each path that was changed through here, well or not, before the change's promise resolves. */
+  onChange(listener: (path: string) => void): () => void
 }
 
 export interface WriteOptions {

@@ -14,17 +14,31 @@ export async function openFiles(folder: string): Promise<Files> {
   await mkdir(folder, { recursive: true })
   const root = await realpath(folder)
   const inTurn = turns()
+  const listeners = new Set<(path: string) => void>()
+  const told = async <T>(path: string, change: () => Promise<T>): Promise<T> => {
+    try {
+      return await change()
+    } finally {
+      for (const listener of listeners) listener(placeOf(path).path)
+    }
+  }
   return {
     root,
     read: (path, options) => readFile(root, path, options?.max),
     open: async path => openFile(root, namedPlace(path)),
     stat: async path => statFile(root, placeOf(path)),
     list: async path => listFolder(root, placeOf(path)),
-    write: (path, content, options = {}) => inTurn(path, () => writeFile(root, namedPlace(path), content, options)),
-    remove: (path, options = {}) => inTurn(path, () => removeFile(root, namedPlace(path), options.expect)),
-    makeFolder: async (path, mode = 0o755) => makeFolder(root, placeOf(path), mode),
-    removeTree: async path => removeFolder(root, namedPlace(path)),
+    write: (path, content, options = {}) =>
+      inTurn(path, () => told(path, () => writeFile(root, namedPlace(path), content, options))),
+    remove: (path, options = {}) =>
+      inTurn(path, () => told(path, () => removeFile(root, namedPlace(path), options.expect))),
+    makeFolder: async (path, mode = 0o755) => told(path, () => makeFolder(root, placeOf(path), mode)),
+    removeTree: async path => told(path, () => removeFolder(root, namedPlace(path))),
     sweepLeftovers: (depth = 2) => sweepLeftovers(root, [], depth),
+    onChange(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
   }
 }
 

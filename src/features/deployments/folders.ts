@@ -48,9 +48,12 @@ export class DeploymentFolders {
   readonly #timers = new Map<string, NodeJS.Timeout>()
   /** Those that Compose could not be asked about. */
   readonly #unsure = new Set<string>()
+  /** Those that the agent itself has changed since they were read: its own changes are seen at once. */
+  readonly #stale = new Set<string>()
   readonly #loading = new Map<string, Promise<Folder | undefined>>()
   readonly #warn: (error: unknown) => void
   #sweeping: NodeJS.Timeout | undefined
+  #unsubscribe = () => {}
   #closed = false
 
   constructor(root: string, files: Files, compose: Compose, warn: (error: unknown) => void) {
@@ -63,6 +66,7 @@ export class DeploymentFolders {
   /** Begins to watch; the folders are read meanwhile, and `all` waits for them. */
   async open(): Promise<void> {
     await mkdir(this.root, { recursive: true })
+    this.#unsubscribe = this.#files.onChange(path => this.#stale.add(path.split('/')[0] as string))
     this.#watch('', () => this.#later('', () => this.#scan()))
     const { type } = await statfs(this.root)
     this.#sweeping = setInterval(() => void this.#sweep(), REMOTE.includes(type) ? REMOTE_SWEEP_MS : SWEEP_MS).unref()
@@ -70,13 +74,14 @@ export class DeploymentFolders {
   }
 
   async all(): Promise<readonly Folder[]> {
-    await Promise.all(this.#loading.values())
+    const stale = [...this.#stale].map(name => this.refresh(name))
+    await Promise.all([...this.#loading.values(), ...stale])
     return this.#current()
   }
 
   /** The same at once, unless one of them is being read: the same array as long as none of them changes. */
   get known(): readonly Folder[] | undefined {
-    return this.#loading.size > 0 ? undefined : this.#current()
+    return this.#loading.size > 0 || this.#stale.size > 0 ? undefined : this.#current()
   }
 
   /** A folder as it is now, also one that is marked as removed. */
@@ -89,6 +94,7 @@ export class DeploymentFolders {
 
   /** Reads a folder now; for a command that has just changed it. */
   async refresh(name: string): Promise<Folder | undefined> {
+    this.#stale.delete(name)
     const before = this.#loading.get(name)
     const load = (before ?? Promise.resolve()).then(() => this.#load(name))
     this.#loading.set(name, load)
@@ -102,6 +108,7 @@ export class DeploymentFolders {
   close(): void {
     this.#closed = true
     clearInterval(this.#sweeping)
+    this.#unsubscribe()
     for (const timer of this.#timers.values()) clearTimeout(timer)
     for (const watcher of this.#watchers.values()) watcher.close()
   }

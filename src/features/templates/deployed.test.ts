@@ -1,25 +1,25 @@
 import assert from 'node:assert/strict'
-import { createServer } from 'node:net'
 import { after, before, describe, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
-import { runProgram } from '../../adapters/process/run.ts'
 import { type TestAgent, testAgent } from '../../testing/agent.ts'
 import { type TestEngine, testEngine } from '../../testing/engine.ts'
+import { standIns } from '../../testing/images.ts'
+import { freePort } from '../../testing/port.ts'
 
 let agent: TestAgent
 let world: TestEngine
-let made: string[] = []
+let removeImages: () => Promise<void>
 before(async () => {
   world = testEngine()
   agent = await testAgent()
-  made = await standIns(['postgres', 'mariadb', 'redis', 'nginx'])
+  const kinds = ['postgres', 'mariadb', 'redis', 'nginx'] as const
+  removeImages = await standIns(
+    Object.fromEntries(await Promise.all(kinds.map(async kind => [kind, await imageOf(kind)]))),
+  )
 })
 after(async () => {
   await agent.stop()
   await world.cleanup()
-  const { engine } = testEngine()
-  await Promise.all(made.map(reference => engine.images.remove(reference)))
-  engine.close()
+  await removeImages()
 })
 
 describe('deployed from its template by somebody who is no administrator', { concurrency: true }, () => {
@@ -114,28 +114,7 @@ async function run(deployment: string, command: string[], env: Record<string, st
   return world.engine.exec.run(services[0].container_ids[0], { command, env })
 }
 
-/** Images under the very references of the templates, made of the programs of this machine. */
-async function standIns(kinds: string[]): Promise<string[]> {
-  const references = kinds.map(async kind => {
-    const { compose_content } = (await agent.request(`GET /api/templates/${kind}/compose`)).json().data
-    return `${kind}=${/image: (\S+)/.exec(compose_content)?.[1]}`
-  })
-  const script = fileURLToPath(new URL('test-images.sh', import.meta.url))
-  const { PATH = '', DOCKER_HOST = '', HOME = '', TMPDIR = '/tmp' } = process.env
-  const env = { PATH: `${PATH}:/usr/sbin`, DOCKER_HOST, HOME, TMPDIR }
-  const output = await runProgram('sh', [script, ...(await Promise.all(references))], {
-    cwd: '/',
-    env,
-    deadlineMs: 60_000,
-  })
-  assert.equal(output.code, 0, output.stderr)
-  return output.stdout.split('\n').filter(Boolean)
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise(resolve => server.once('listening', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise(resolve => server.close(resolve))
-  return port
+async function imageOf(template: string): Promise<string> {
+  const { compose_content } = (await agent.request(`GET /api/templates/${template}/compose`)).json().data
+  return /image: (\S+)/.exec(compose_content)?.[1] as string
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes images that stand in for official ones, from Debian's own programs on this machine, for tests of the templates:
-#   sh test-images.sh postgres=REFERENCE mariadb=REFERENCE redis=REFERENCE nginx=REFERENCE
+# Makes images that stand in for official ones, from Debian's own programs on this machine, for tests:
+#   sh images.sh postgres=REFERENCE mariadb=REFERENCE redis=REFERENCE nginx=REFERENCE
 # They take the same variables and keep their data in the same places. An image that is there already is left alone;
 # the references that were made are printed, a line each.
 set -eu
@@ -127,7 +127,7 @@ user nginx;
 error_log stderr;
 pid /run/nginx.pid;
 events {}
-http { include conf.d/*.conf; access_log off; }
+http { include conf.d/*.conf; access_log /dev/stdout; }
 CONF
   echo 'server { listen 80; root /usr/share/nginx/html; }' >"$root/etc/nginx/conf.d/default.conf"
   echo 'Welcome to nginx!' >"$root/usr/share/nginx/html/index.html"
