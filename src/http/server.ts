@@ -316,32 +316,28 @@ function send(request: FastifyRequest, reply: FastifyReply, answer: Answer, cach
       .type('application/json; charset=utf-8')
       .send(Readable.from(jsonParts(data, answer.body), ONE_AT_A_TIME))
   const rendered = renderedOf(answer.body, answer.revision)
-  const isLong = rendered.text.length > LONG && Object.isFrozen(answer.body)
-  const text = isLong ? rendered.bytes : rendered.text
   reply.code(answer.status).type('application/json; charset=utf-8')
-  if (!cacheable) return reply.header('cache-control', 'no-store').send(text)
+  if (!cacheable) return reply.header('cache-control', 'no-store').send(rendered.body)
   const { etag } = rendered
   reply.header('etag', etag).header('cache-control', 'private, no-cache')
   if (noneMatches(request.headers['if-none-match'], etag)) return reply.code(304).removeHeader('content-type').send()
-  return reply.send(text)
+  return reply.send(rendered.body)
 }
 
-/** A body as it is sent. */
+/** A body as it is sent. A long one that is sent again and again is bytes, which need no more encoding. */
 class Rendered {
-  readonly text: string
+  readonly body: string | Buffer
   readonly #tag: () => string
   #bytes: Buffer | undefined
   #etag: string | undefined
 
-  /** `state`: what the tag is made from, when that is shorter than the text. */
-  constructor(text: string, revision?: string, state = () => text) {
-    this.text = text
-    this.#tag = () => etagOf(state(), revision)
+  constructor(body: string | Buffer, tag: () => string) {
+    this.body = body
+    this.#tag = tag
   }
 
-  /** A long text that is sent again and again is encoded once. */
   get bytes(): Buffer {
-    this.#bytes ??= Buffer.from(this.text)
+    this.#bytes ??= Buffer.from(this.body)
     return this.#bytes
   }
 
@@ -351,22 +347,31 @@ class Rendered {
   }
 }
 
+const LONG = 4 * 1024
 const kept = new WeakMap<object, Rendered>()
 
 /** What is frozen never changes and is rendered once, each item of a frozen list by itself. */
 function renderedOf(body: object, revision?: string): Rendered {
-  if (!Object.isFrozen(body)) return new Rendered(JSON.stringify(body), revision)
   const known = kept.get(body)
   if (known) return known
-  const made = Array.isArray(body) ? renderedList(body) : new Rendered(JSON.stringify(body), revision)
-  kept.set(body, made)
-  return made
+  if (Array.isArray(body) && Object.isFrozen(body)) return keep(body, renderedList(body))
+  const text = JSON.stringify(body)
+  const tag = () => etagOf(text, revision)
+  if (!Object.isFrozen(body)) return new Rendered(text, tag)
+  return keep(body, new Rendered(text.length > LONG ? Buffer.from(text) : text, tag))
 }
 
 function renderedList(list: readonly object[]): Rendered {
   const items = list.map(item => renderedOf(item))
-  const text = `[${items.map(item => item.text).join()}]`
-  return new Rendered(text, undefined, () => items.map(item => item.etag).join())
+  const parts = items.flatMap((item, place) => (place === 0 ? [item.bytes] : [COMMA, item.bytes]))
+  return new Rendered(Buffer.concat([OPENING, ...parts, CLOSING]), () => etagOf(items.map(item => item.etag).join()))
+}
+
+const [OPENING, COMMA, CLOSING] = ['[', ',', ']'].map(mark => Buffer.from(mark)) as [Buffer, Buffer, Buffer]
+
+function keep(body: object, rendered: Rendered): Rendered {
+  kept.set(body, rendered)
+  return rendered
 }
 
 function noneMatches(header: string | undefined, etag: string): boolean {
@@ -375,7 +380,6 @@ function noneMatches(header: string | undefined, etag: string): boolean {
 }
 
 const PART_LENGTH = 64 * 1024
-const LONG = 4 * 1024
 
 /** A text is handed to the socket as it is: as buffers all of an export would wait in memory to be collected. */
 const ONE_AT_A_TIME = { objectMode: true, highWaterMark: 1 }

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { fail } from '../../core/failure.ts'
 import type { ProgramOutput } from '../process/run.ts'
-import type { ComposeProgram } from './program.ts'
+import type { ComposeProgram, ComposeVersion } from './program.ts'
 import { type ComposeFile, filesNow, filesRead } from './reads.ts'
 import { composeWords, warningsOf } from './words.ts'
 
@@ -16,6 +16,8 @@ export type ComposeModel = {
   readonly secrets: Readonly<Record<string, unknown>>
   /** What Compose labels a container of the service with; see `hashesWith` for services that share with others. */
   readonly hashes: ReadonlyMap<string, string>
+  /** What this Compose does to a service that depends on a replaced one with `restart: true`. */
+  readonly followers: 'replace' | 'run'
   readonly files: readonly ComposeFile[]
   readonly warnings: readonly string[]
   /** One value for all files together. */
@@ -72,6 +74,10 @@ export function sharedBy(service: ComposeService): string[] {
   return [...namespaces, ...volumes].filter(other => other !== undefined)
 }
 
+/** The services that this one wants to begin anew with. */
+export const followedBy = ({ depends_on = {} }: ComposeService): string[] =>
+  Object.keys(depends_on).filter(name => depends_on[name]?.restart)
+
 export type ModelReader = ReturnType<typeof modelReader>
 
 /** What Compose said about a folder, kept over a restart so that it need not be asked again. */
@@ -106,12 +112,13 @@ export function modelReader(program: ComposeProgram, width: number, memory?: Mod
   }
 
   const recallOrRead = async (folder: string, files: readonly ComposeFile[]): Promise<Known> => {
-    const key = `${(await program.version()).text} ${fingerprintOf(files)}`
+    const version = await program.version()
+    const key = `${version.text} ${fingerprintOf(files)}`
     const before = memory?.recall(folder, key)
-    if (before) return knownFrom(before, folder, files)
+    if (before) return knownFrom(before, folder, files, version)
     const said = await inTurn(() => ask(program, folder))
     memory?.keep(folder, key, said)
-    return knownFrom(said, folder, files)
+    return knownFrom(said, folder, files, version)
   }
 
   const current = async (folder: string): Promise<Known> => {
@@ -172,6 +179,8 @@ type SourceModel = { readonly services: Readonly<Record<string, ComposeService>>
 
 /** Compose 2 from which on the hash of `volumes_from` can be foretold; 2.26 puts the order of starting into it. */
 const bareIdsMinor = 40
+/** Compose 2 from which on what depends on a replaced container with `restart: true` is restarted; before, it was replaced too. */
+const restartingMinor = 30
 const attempts = 3
 const configDeadlineMs = 30_000
 const maxModelBytes = 16 * 1024 * 1024
@@ -188,7 +197,7 @@ export type Proposed = {
 export async function proposedModel(program: ComposeProgram, proposed: Proposed): Promise<ComposeModel> {
   const { shadow, folder, containers = new Map(), signal } = proposed
   const said = await ask(program, shadow, { inPlace: folder, signal })
-  const { model, source } = knownFrom(said, shadow, await filesRead(shadow))
+  const { model, source } = knownFrom(said, shadow, await filesRead(shadow), await program.version())
   const resolved = withContainers(source, containers)
   if (!resolved) return model
   const hashes = await readHashes(program, shadow, JSON.stringify(resolved))
@@ -206,7 +215,12 @@ async function ask(
   return { json, complaints: output.stderr, hashes: [...(await readHashes(program, folder, json))] }
 }
 
-function knownFrom({ json, complaints, hashes }: Said, folder: string, files: readonly ComposeFile[]): Known {
+function knownFrom(
+  { json, complaints, hashes }: Said,
+  folder: string,
+  files: readonly ComposeFile[],
+  { major, minor }: ComposeVersion,
+): Known {
   const source: SourceModel = { services: {}, ...JSON.parse(json) }
   const plain = JSON.parse(json.replaceAll('$$', '$'))
   const model: ComposeModel = {
@@ -217,6 +231,7 @@ function knownFrom({ json, complaints, hashes }: Said, folder: string, files: re
     configs: plain.configs ?? {},
     secrets: plain.secrets ?? {},
     hashes: new Map(hashes),
+    followers: major > 2 || minor >= restartingMinor ? 'run' : 'replace',
     files,
     warnings: warningsOf(complaints, folder),
     fingerprint: fingerprintOf(files),

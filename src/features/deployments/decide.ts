@@ -1,6 +1,6 @@
 // What has to happen so that a deployment becomes what its files say: desired and observed in, expectations out. Pure.
 
-import { type ComposeModel, sharedBy } from '../../adapters/compose/model.ts'
+import { type ComposeModel, followedBy, sharedBy } from '../../adapters/compose/model.ts'
 import type { Expected, Up } from '../../adapters/compose/steps.ts'
 import type { ContainerEntry } from '../../adapters/container-engine/entries.ts'
 import { containerName, type EngineView, isDone, replicasOf } from './observe.ts'
@@ -21,7 +21,7 @@ export function expectUp(
   const wanted = only ? withDependencies(model, only) : Object.keys(model.services)
   const replaced = new Set<string>()
   const found: Expected[] = []
-  for (const name of sharedLast(model, wanted)) {
+  for (const name of followersLast(model, wanted)) {
     const expected = expectService(model, name, containers, engine, replaced)
     if (expected.some(one => one.action === 'replace')) replaced.add(name)
     found.push(...expected)
@@ -92,19 +92,22 @@ function expectService(
     .sort((a, b) => (a.compose?.number ?? 0) - (b.compose?.number ?? 0))
   const image = engine.imageOf(service.image ?? `${model.project}-${name}`)
   const sharedWith = sharedBy(service).find(other => replaced.has(other))
+  const followed = followedBy(service).find(other => replaced.has(other))
+  const causeToFollow = followed && `it depends on ${followed}, which is replaced, and is to restart with it`
   const causeToReplace = (one: ContainerEntry): string | undefined => {
     if (sharedWith !== undefined) {
       const what = service.network_mode === `service:${sharedWith}` ? 'the network of' : 'with'
       return `it shares ${what} ${sharedWith}, which is replaced`
     }
+    if (causeToFollow && model.followers === 'replace') return causeToFollow
     if (one.compose?.configHash !== model.hashes.get(name)) return 'its configuration changed'
     return image && one.imageId !== image.id ? 'its image changed' : undefined
   }
   const kept = own.slice(0, count).flatMap((one): Expected[] => {
-    const cause = causeToReplace(one)
-    if (cause) return [{ type: 'container', id: one.name, action: 'replace', cause }]
-    if (one.state === 'running' || isDone(one)) return []
-    return [{ type: 'container', id: one.name, action: 'run', cause: `it is ${one.state}` }]
+    const causeOfReplacing = causeToReplace(one)
+    if (causeOfReplacing) return [{ type: 'container', id: one.name, action: 'replace', cause: causeOfReplacing }]
+    const cause = one.state === 'running' || isDone(one) ? causeToFollow : `it is ${one.state}`
+    return cause ? [{ type: 'container', id: one.name, action: 'run', cause }] : []
   })
   const numbers = freeNumbers(own, count)
   return [
@@ -163,9 +166,11 @@ function withDependencies(model: ComposeModel, names: readonly string[]): string
   return [...found]
 }
 
-/** A service comes after those it shares with. Compose refuses files in which they go round in a circle. */
-function sharedLast(model: ComposeModel, names: readonly string[]): string[] {
-  const depth = (name: string): number =>
-    Math.max(0, ...sharedBy(model.services[name] ?? {}).map(other => 1 + depth(other)))
+/** A service comes after those that take it with them. Compose refuses files in which they go round in a circle. */
+function followersLast(model: ComposeModel, names: readonly string[]): string[] {
+  const depth = (name: string): number => {
+    const service = model.services[name] ?? {}
+    return Math.max(0, ...[...sharedBy(service), ...followedBy(service)].map(other => 1 + depth(other)))
+  }
   return names.toSorted((a, b) => depth(a) - depth(b))
 }

@@ -31,6 +31,7 @@ interface Service {
   volume: boolean
   extraNetwork: boolean
   shares: boolean
+  follows: boolean
   env: string
 }
 type Spec = Record<'a' | 'b' | 'c', Service | null>
@@ -42,6 +43,7 @@ const service = fc.record<Service>({
   volume: fc.boolean(),
   extraNetwork: fc.boolean(),
   shares: fc.boolean(),
+  follows: fc.boolean(),
   env: fc.constantFrom('plain', '${SHARED}'),
 })
 const spec = fc.record<Spec>({
@@ -68,6 +70,7 @@ function composeOf(wanted: Spec): string {
       `    labels: {test: ${one.label}}`,
       `    environment: {VALUE: "${one.env}"}`,
       ...(shares ? ['    network_mode: service:a'] : one.extraNetwork ? ['    networks: [default, extra]'] : []),
+      ...(one.follows && name === 'c' ? ['    depends_on: {a: {condition: service_started, restart: true}}'] : []),
       ...(one.volume ? [`    volumes: [data-${name}:/data]`] : []),
     ].join('\n')
   })
@@ -83,7 +86,8 @@ async function snapshot(project: string) {
     world.engine.networks.list({ label }),
     world.engine.volumes.list({ label }),
   ])
-  const names = new Map(containers.map(one => [String(one.Names?.[0]).slice(1), `${one.Id} ${one.State}`]))
+  const details = await Promise.all(containers.map(one => world.engine.containers.inspect(one.Id)))
+  const names = new Map(details.map(one => [one.Name.slice(1), `${one.Id} ${one.State.Status} ${one.State.StartedAt}`]))
   for (const one of networks) names.set(`network ${one.Name}`, one.Id)
   for (const one of volumes) names.set(`volume ${one.Name}`, one.Name)
   return names
@@ -95,9 +99,28 @@ function difference(before: Map<string, string>, after: Map<string, string>): st
     .flatMap(name => {
       const [old, now] = [before.get(name), after.get(name)]
       if (old === now) return []
-      return [`${old === undefined ? 'create' : now === undefined ? 'delete' : 'replace'} ${name}`]
+      const isSame = old?.split(' ')[0] === now?.split(' ')[0]
+      return [`${old === undefined ? 'create' : now === undefined ? 'delete' : isSame ? 'run' : 'replace'} ${name}`]
     })
     .sort()
+}
+
+/** Plans an update, applies the plan, and finds that what happened is what it listed. */
+async function updated(name: string, body: { compose_content: string; env_vars?: object[] }, words?: string) {
+  const planned = (await agent.request(`PUT /api/deployments/${name}?plan=true`, { body })).json().data as {
+    id: string
+    changes: { type: string; id: string; action: string }[]
+  }
+  const expected = planned.changes
+    .filter(one => one.type !== 'file')
+    .map(one => `${one.action} ${one.type === 'container' ? '' : `${one.type} `}${one.id}`)
+    .sort()
+  const before = await snapshot(name)
+  const applied = await agent.request(`POST /api/plans/${planned.id}/apply`)
+  assert.equal(applied.statusCode, 200, `${applied.body}\n${body.compose_content}`)
+  assert.deepEqual(difference(before, await snapshot(name)), expected, words)
+  assert.equal(applied.json().data.status, 'running')
+  return planned
 }
 
 test(`what an update plans is what happens (seed ${seed})`, async () => {
@@ -112,25 +135,31 @@ test(`what an update plans is what happens (seed ${seed})`, async () => {
           assert.equal(made.statusCode, 201, made.body)
           continue
         }
-        const planned = (await agent.request(`PUT /api/deployments/${name}?plan=true`, { body })).json().data
-        const expected = planned.changes
-          .filter((one: { type: string }) => one.type !== 'file')
-          .map(
-            (one: { type: string; id: string; action: string }) =>
-              `${one.action} ${one.type === 'container' ? '' : `${one.type} `}${one.id}`,
-          )
-          .sort()
-        const before = await snapshot(name)
-        const applied = await agent.request(`POST /api/plans/${planned.id}/apply`)
-        assert.equal(applied.statusCode, 200, `${applied.body}\n${body.compose_content}`)
-        const happened = difference(before, await snapshot(name))
-        assert.deepEqual(
-          happened,
-          expected,
-          `edit ${place} of ${name}, seed ${seed}\n${composeOf((sequence[place - 1] as { spec: Spec }).spec)}\n---\n${body.compose_content}`,
-        )
-        assert.equal(applied.json().data.status, 'running')
+        const former = composeOf((sequence[place - 1] as { spec: Spec }).spec)
+        await updated(name, body, `edit ${place} of ${name}, seed ${seed}\n${former}\n---\n${body.compose_content}`)
       }
     }),
   )
+})
+
+test('a service that is to restart with another one is in the plan when that one is replaced', async () => {
+  const name = world.name('follow')
+  const composeWith = (seconds: number) => {
+    const service = (command: string, more = '') =>
+      `{image: "${testImage}", command: "${command}", init: true, stop_grace_period: 1s${more}}`
+    const on = (other: string) => `, depends_on: {${other}: {condition: service_started, restart: true}}`
+    return `services:
+  a: ${service('sleep 3600', on('b'))}
+  b: ${service('sleep 3600', on('c'))}
+  c: ${service(`sleep ${seconds}`)}
+  d: ${service('sleep 3600', ', depends_on: [c]')}
+`
+  }
+  const body = { name, compose_content: composeWith(3600), auto_start: true }
+  const made = await agent.request('POST /api/deployments', { body })
+  assert.equal(made.statusCode, 201, made.body)
+  const { changes } = await updated(name, { compose_content: composeWith(3601) })
+  const touched = changes.filter(({ type }) => type === 'container').map(({ id }) => id)
+  assert.ok(touched.includes(`${name}-b-1`), touched.join())
+  assert.ok(!touched.includes(`${name}-d-1`), touched.join())
 })
