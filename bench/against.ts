@@ -9,8 +9,6 @@ import type { AgentProcess } from './agent-process.ts'
 import { median, short } from './table.ts'
 import { type Load, wrk } from './wrk.ts'
 
-/** Long enough for the p99 not to tell of the first moments only, in which fifty connections are opened. */
-const SECONDS = 8
 let ports = 18_301
 
 export interface Comparison {
@@ -21,25 +19,29 @@ export interface Comparison {
   p99: number
 }
 
-/**
- * Both run all the while and are asked in turns, so that what else the machine does hits both. The bare one makes the
- * JSON for each request, or sends `bytes` that are ready.
- */
+export interface Against {
+  rounds: number
+  /** Of each round. For a p99 long enough not to tell of the first moment only, in which fifty connections are opened. */
+  seconds: number
+  /** The bare one sends bytes that are ready, or makes the JSON for each request. */
+  bytes: boolean
+}
+
+/** Both run all the while and are asked in turns, so that what else the machine does hits both. */
 export async function against(
   agent: AgentProcess,
   path: string,
   headers: Record<string, string>,
-  rounds: number,
-  bytes?: 'bytes',
+  { rounds, seconds, bytes }: Against,
 ): Promise<Comparison> {
-  const bare = await bareServer(agent, path, headers, bytes !== undefined)
+  const bare = await bareServer(agent, path, headers, bytes)
   try {
     const pairs: { ours: Load; theirs: Load }[] = []
     await wrk(agent.url + path, 2, headers)
     await wrk(bare.url + path, 2, headers)
     for (let round = 0; round < rounds; round++) {
-      const theirs = await wrk(bare.url + path, SECONDS, headers)
-      const ours = await wrk(agent.url + path, SECONDS, headers)
+      const theirs = await wrk(bare.url + path, seconds, headers)
+      const ours = await wrk(agent.url + path, seconds, headers)
       console.error(
         `${path}: ${short(ours.perSecond)} of ${short(theirs.perSecond)} requests/s, p99 ${short(ours.p99Ms)} ms against ${short(theirs.p99Ms)} ms`,
       )

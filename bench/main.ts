@@ -2,7 +2,7 @@
 
 import { parseArgs } from 'node:util'
 import { audit } from './audit.ts'
-import { deployments, thousand } from './deployments.ts'
+import { calls, deployments, thousand } from './deployments.ts'
 import { idle } from './idle.ts'
 import { lifecycle } from './lifecycle.ts'
 import { logs } from './logs.ts'
@@ -15,6 +15,7 @@ const all: Record<string, (rounds: number) => Promise<Figure[]>> = {
   audit,
   start,
   deployments,
+  calls,
   thousand,
   lifecycle,
   logs,

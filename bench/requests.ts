@@ -24,7 +24,7 @@ async function figure(
   atLeast: number,
   rounds: number,
 ): Promise<Figure> {
-  const { ours, theirs, perSecond } = await against(agent, path, headers, rounds)
+  const { ours, theirs, perSecond } = await against(agent, path, headers, { rounds, seconds: 3, bytes: false })
   return {
     what: `GET ${path} against a bare route`,
     value: perSecond,

@@ -16,6 +16,7 @@ export class Overview {
   readonly #deploying: ReadonlySet<string>
   readonly #rows = new Map<string, Row>()
   readonly #views = new Map<string, View>()
+  readonly #keys = new WeakMap<object, string>()
   #folders: readonly Folder[] = []
   #seen = ''
   #namesakes: Namesakes = new Map()
@@ -30,7 +31,7 @@ export class Overview {
   /** What this actor sees of these folders: the very same list as long as it says the same. */
   of(folders: readonly Folder[], { deployments }: Pick<Actor, 'deployments'>): readonly Listed[] {
     this.#update(folders)
-    const key = deployments === 'all' ? '*' : [...deployments.keys()].sort().join()
+    const key = deployments === 'all' ? '*' : this.#keyOf(deployments)
     const known = this.#views.get(key)
     if (known?.version === this.#version) return known.list
     const visible = folders.filter(({ name }) => deployments === 'all' || deployments.has(name))
@@ -38,6 +39,15 @@ export class Overview {
     if (this.#views.size >= VIEWS) this.#views.clear()
     this.#views.set(key, { version: this.#version, list })
     return list
+  }
+
+  /** The deployments of an actor are the same map until something is written. */
+  #keyOf(deployments: ReadonlyMap<string, unknown>): string {
+    const known = this.#keys.get(deployments)
+    if (known !== undefined) return known
+    const key = [...deployments.keys()].sort().join()
+    this.#keys.set(deployments, key)
+    return key
   }
 
   /** Folders, containers and lists of containers are never changed, only replaced: to compare them is to look. */
