@@ -16,7 +16,7 @@ export type ComposeModel = {
   readonly secrets: Readonly<Record<string, unknown>>
   /** What Compose labels a container of the service with; see `hashesWith` for services that share with others. */
   readonly hashes: ReadonlyMap<string, string>
-  /** What this Compose does to a service that depends on a replaced one with `restart: true`. */
+  /** What this Compose does to those that depend on a replaced service: it replaces them all, or restarts those with `restart: true`. */
   readonly followers: 'replace' | 'run'
   readonly files: readonly ComposeFile[]
   readonly warnings: readonly string[]
@@ -74,9 +74,11 @@ export function sharedBy(service: ComposeService): string[] {
   return [...namespaces, ...volumes].filter(other => other !== undefined)
 }
 
-/** The services that this one wants to begin anew with. */
-export const followedBy = ({ depends_on = {} }: ComposeService): string[] =>
-  Object.keys(depends_on).filter(name => depends_on[name]?.restart)
+/** The services that take this one with them when they are replaced. */
+export function followedBy({ services, followers }: ComposeModel, name: string): string[] {
+  const { depends_on = {} } = services[name] ?? {}
+  return Object.keys(depends_on).filter(other => followers === 'replace' || depends_on[other]?.restart)
+}
 
 export type ModelReader = ReturnType<typeof modelReader>
 
@@ -179,7 +181,7 @@ type SourceModel = { readonly services: Readonly<Record<string, ComposeService>>
 
 /** Compose 2 from which on the hash of `volumes_from` can be foretold; 2.26 puts the order of starting into it. */
 const bareIdsMinor = 40
-/** Compose 2 from which on what depends on a replaced container with `restart: true` is restarted; before, it was replaced too. */
+/** Compose 2 from which on what depends on a replaced container is at most restarted; before, it is replaced too. */
 const restartingMinor = 30
 const attempts = 3
 const configDeadlineMs = 30_000

@@ -92,8 +92,8 @@ function expectService(
     .sort((a, b) => (a.compose?.number ?? 0) - (b.compose?.number ?? 0))
   const image = engine.imageOf(service.image ?? `${model.project}-${name}`)
   const sharedWith = sharedBy(service).find(other => replaced.has(other))
-  const followed = followedBy(service).find(other => replaced.has(other))
-  const causeToFollow = followed && `it depends on ${followed}, which is replaced, and is to restart with it`
+  const followed = followedBy(model, name).find(other => replaced.has(other))
+  const causeToFollow = followed && `it depends on ${followed}, which is replaced`
   const causeToReplace = (one: ContainerEntry): string | undefined => {
     if (sharedWith !== undefined) {
       const what = service.network_mode === `service:${sharedWith}` ? 'the network of' : 'with'
@@ -169,8 +169,8 @@ function withDependencies(model: ComposeModel, names: readonly string[]): string
 /** A service comes after those that take it with them. Compose refuses files in which they go round in a circle. */
 function followersLast(model: ComposeModel, names: readonly string[]): string[] {
   const depth = (name: string): number => {
-    const service = model.services[name] ?? {}
-    return Math.max(0, ...[...sharedBy(service), ...followedBy(service)].map(other => 1 + depth(other)))
+    const leaders = [...sharedBy(model.services[name] ?? {}), ...followedBy(model, name)]
+    return Math.max(0, ...leaders.map(other => 1 + depth(other)))
   }
   return names.toSorted((a, b) => depth(a) - depth(b))
 }

@@ -31,7 +31,7 @@ interface Service {
   volume: boolean
   extraNetwork: boolean
   shares: boolean
-  follows: boolean
+  follows: 'not' | 'plainly' | 'with a restart'
   env: string
 }
 type Spec = Record<'a' | 'b' | 'c', Service | null>
@@ -43,7 +43,7 @@ const service = fc.record<Service>({
   volume: fc.boolean(),
   extraNetwork: fc.boolean(),
   shares: fc.boolean(),
-  follows: fc.boolean(),
+  follows: fc.constantFrom('not', 'plainly', 'with a restart'),
   env: fc.constantFrom('plain', '${SHARED}'),
 })
 const spec = fc.record<Spec>({
@@ -70,7 +70,9 @@ function composeOf(wanted: Spec): string {
       `    labels: {test: ${one.label}}`,
       `    environment: {VALUE: "${one.env}"}`,
       ...(shares ? ['    network_mode: service:a'] : one.extraNetwork ? ['    networks: [default, extra]'] : []),
-      ...(one.follows && name === 'c' ? ['    depends_on: {a: {condition: service_started, restart: true}}'] : []),
+      ...(one.follows !== 'not' && name === 'c'
+        ? [`    depends_on: {a: {condition: service_started, restart: ${one.follows === 'with a restart'}}}`]
+        : []),
       ...(one.volume ? [`    volumes: [data-${name}:/data]`] : []),
     ].join('\n')
   })
@@ -142,7 +144,7 @@ test(`what an update plans is what happens (seed ${seed})`, async () => {
   )
 })
 
-test('a service that is to restart with another one is in the plan when that one is replaced', async () => {
+test('what Compose takes along when a service is replaced is in the plan', async () => {
   const name = world.name('follow')
   const composeWith = (seconds: number) => {
     const service = (command: string, more = '') =>
@@ -153,6 +155,7 @@ test('a service that is to restart with another one is in the plan when that one
   b: ${service('sleep 3600', on('c'))}
   c: ${service(`sleep ${seconds}`)}
   d: ${service('sleep 3600', ', depends_on: [c]')}
+  e: ${service('sleep 3600')}
 `
   }
   const body = { name, compose_content: composeWith(3600), auto_start: true }
@@ -161,5 +164,5 @@ test('a service that is to restart with another one is in the plan when that one
   const { changes } = await updated(name, { compose_content: composeWith(3601) })
   const touched = changes.filter(({ type }) => type === 'container').map(({ id }) => id)
   assert.ok(touched.includes(`${name}-b-1`), touched.join())
-  assert.ok(!touched.includes(`${name}-d-1`), touched.join())
+  assert.ok(!touched.includes(`${name}-e-1`), touched.join())
 })
