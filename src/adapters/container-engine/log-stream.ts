@@ -89,9 +89,9 @@ class Following {
   readonly #from: Date
   readonly #over = Promise.withResolvers<void>()
   readonly #open = new Set<string>()
-  /** By container, the run whose stream was opened last, and the time of the last line. */
+  /** By container, the run whose stream was opened last, and the time of the last line with how many lines it had. */
   readonly #runs = new Map<string, string | null>()
-  readonly #lasts = new Map<string, string>()
+  readonly #lasts = new Map<string, { time: string; lines: number }>()
 
   constructor(engine: Engine, pick: () => readonly ContainerEntry[], ask: LogAsk, from: Date) {
     this.#engine = engine
@@ -130,15 +130,26 @@ class Following {
   async *#stream(one: ContainerEntry): AsyncGenerator<readonly LogEntry[]> {
     const last = this.#lasts.get(one.id)
     const { filter, signal } = this.#ask
-    const since = last === undefined ? this.#from : new Date(last)
+    const since = last === undefined ? this.#from : new Date(last.time)
+    let told = last?.lines ?? 0
+    const isFresh = ({ time }: LogEntry) =>
+      last === undefined || time > last.time || (time === last.time && told-- <= 0)
     for await (const batch of entries(this.#engine, one, { since, follow: true, signal }, filter)) {
-      const fresh = last === undefined ? batch : batch.filter(({ time }) => time > last)
+      const fresh = batch.filter(isFresh)
       if (fresh.length === 0) continue
-      this.#lasts.set(one.id, (fresh.at(-1) as LogEntry).time)
+      this.#note(one.id, fresh)
       yield fresh
     }
     this.#open.delete(one.id)
     this.join()
+  }
+
+  /** An engine may stamp whole seconds, so that many lines have one time. */
+  #note(id: string, lines: readonly LogEntry[]): void {
+    const { time } = lines.at(-1) as LogEntry
+    const before = this.#lasts.get(id)
+    const same = lines.filter(line => line.time === time).length
+    this.#lasts.set(id, { time, lines: same + (before?.time === time ? before.lines : 0) })
   }
 }
 
