@@ -60,12 +60,15 @@ function changesLast(a: Listed, b: Listed): number {
   return rank(a) - rank(b)
 }
 
-/** Sends the example as it is, as a key and, where only a user will do, as a user. */
+/** Sends the example as it is and as a plan, as a key and, where only a user will do, as a user. */
 async function example(world: World, { method, described }: Listed, check: Check): Promise<void> {
   const id = described['x-fairlead'].alias ?? described.operationId
   const operation = operations.find(one => one.id === id)
   assert.ok(operation, id)
   const { line, ask } = callOf(operation, world.exampleOf(operation), method as 'GET')
+  // First the plan: done, the example may not be possible a second time.
+  if (described['x-fairlead'].plan === true)
+    check(await world.request(`${line}${line.includes('?') ? '&' : '?'}plan=true`, ask), ask)
   const answer = await world.request(line, ask)
   check(answer, ask)
   if (answer.statusCode === 403) check(await world.request(line, { ...ask, as: 'alice' }), ask)
