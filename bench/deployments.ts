@@ -10,7 +10,7 @@ import { promisify } from 'node:util'
 import { engineProxy } from '../src/testing/engine-proxy.ts'
 import { against } from './against.ts'
 import { type AgentProcess, startAgent } from './agent-process.ts'
-import { addFolders, churn, engine, fleet, nameOf } from './fleet.ts'
+import { addFolders, churn, engine, fleet, nameOf, untilListed } from './fleet.ts'
 import { type Figure, median, quantile, short } from './table.ts'
 import { wrk } from './wrk.ts'
 
@@ -177,17 +177,6 @@ export async function thousand(rounds: number): Promise<Figure[]> {
   } finally {
     await agent.stop('keep')
   }
-}
-
-export async function untilListed(agent: AgentProcess, count: number): Promise<void> {
-  const headers = { authorization: `Bearer ${await agent.token()}` }
-  const began = performance.now()
-  const answer = await fetch(`${agent.url}/api/deployments`, { headers })
-  const list = (await answer.json()) as { status: string }[]
-  const wrong = list.filter(({ status }) => status === 'invalid' || status === 'unknown')
-  if (list.length !== count || wrong.length > 0)
-    throw new Error(`${list.length} deployments, ${wrong.length} of them wrong`)
-  console.error(`${count} deployments listed after ${short((performance.now() - began) / 1000)} s`)
 }
 
 async function assign(agent: AgentProcess, headers: Record<string, string>, count: number): Promise<void> {

@@ -1,4 +1,4 @@
-// A hundred deployments of five services, of which two hundred containers are really there, and an agent over them.
+// A hundred deployments of five services, of which two hundred containers are really there, for an agent to run over.
 
 import { execFile } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'
@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { openEngine } from '../src/adapters/container-engine/engine.ts'
-import { agentFolder } from './agent-process.ts'
+import { type AgentProcess, agentFolder } from './agent-process.ts'
 import { short } from './table.ts'
 
 const run = promisify(execFile)
@@ -41,6 +41,18 @@ export async function addFolders(folder: string, from: number, to: number): Prom
     await mkdir(path, { recursive: true })
     await writeFile(join(path, 'compose.yaml'), COMPOSE)
   }
+}
+
+/** The agent has read them all and seen their containers. */
+export async function untilListed(agent: AgentProcess, count: number): Promise<void> {
+  const headers = { authorization: `Bearer ${await agent.token()}` }
+  const began = performance.now()
+  const answer = await fetch(`${agent.url}/api/deployments`, { headers })
+  const list = (await answer.json()) as { status: string }[]
+  const wrong = list.filter(({ status }) => status === 'invalid' || status === 'unknown')
+  if (list.length !== count || wrong.length > 0)
+    throw new Error(`${list.length} deployments, ${wrong.length} of them wrong`)
+  console.error(`${count} deployments listed after ${short((performance.now() - began) / 1000)} s`)
 }
 
 async function make(): Promise<string> {

@@ -3,8 +3,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startAgent } from './agent-process.ts'
-import { untilListed } from './deployments.ts'
-import { fleet } from './fleet.ts'
+import { fleet, untilListed } from './fleet.ts'
 import { type Figure, median, short } from './table.ts'
 
 const MB = 1024 * 1024

@@ -9,7 +9,6 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify'
-import { etagOf } from '../core/canonical.ts'
 import type { Answer, Call, Door } from '../core/door.ts'
 import { Failure, fail } from '../core/failure.ts'
 import {
@@ -25,6 +24,7 @@ import { type Actor, system } from '../core/permission.ts'
 import { renderFailure, toFailure } from './errors.ts'
 import { allowOrigin, type CorsSettings, DOCS_POLICY, hardenedHeaders } from './headers.ts'
 import { KnownPaths, pathOf } from './path.ts'
+import { renderedOf } from './rendered.ts'
 import { answerWebsockets, isFollow } from './websocket.ts'
 
 export interface HttpSettings {
@@ -322,56 +322,6 @@ function send(request: FastifyRequest, reply: FastifyReply, answer: Answer, cach
   reply.header('etag', etag).header('cache-control', 'private, no-cache')
   if (noneMatches(request.headers['if-none-match'], etag)) return reply.code(304).removeHeader('content-type').send()
   return reply.send(rendered.body)
-}
-
-/** A body as it is sent. A long one that is sent again and again is bytes, which need no more encoding. */
-class Rendered {
-  readonly body: string | Buffer
-  readonly #tag: () => string
-  #bytes: Buffer | undefined
-  #etag: string | undefined
-
-  constructor(body: string | Buffer, tag: () => string) {
-    this.body = body
-    this.#tag = tag
-  }
-
-  get bytes(): Buffer {
-    this.#bytes ??= Buffer.from(this.body)
-    return this.#bytes
-  }
-
-  get etag(): string {
-    this.#etag ??= this.#tag()
-    return this.#etag
-  }
-}
-
-const LONG = 4 * 1024
-const kept = new WeakMap<object, Rendered>()
-
-/** What is frozen never changes and is rendered once, each item of a frozen list by itself. */
-function renderedOf(body: object, revision?: string): Rendered {
-  const known = kept.get(body)
-  if (known) return known
-  if (Array.isArray(body) && Object.isFrozen(body)) return keep(body, renderedList(body))
-  const text = JSON.stringify(body)
-  const tag = () => etagOf(text, revision)
-  if (!Object.isFrozen(body)) return new Rendered(text, tag)
-  return keep(body, new Rendered(text.length > LONG ? Buffer.from(text) : text, tag))
-}
-
-function renderedList(list: readonly object[]): Rendered {
-  const items = list.map(item => renderedOf(item))
-  const parts = items.flatMap((item, place) => (place === 0 ? [item.bytes] : [COMMA, item.bytes]))
-  return new Rendered(Buffer.concat([OPENING, ...parts, CLOSING]), () => etagOf(items.map(item => item.etag).join()))
-}
-
-const [OPENING, COMMA, CLOSING] = ['[', ',', ']'].map(mark => Buffer.from(mark)) as [Buffer, Buffer, Buffer]
-
-function keep(body: object, rendered: Rendered): Rendered {
-  kept.set(body, rendered)
-  return rendered
 }
 
 function noneMatches(header: string | undefined, etag: string): boolean {

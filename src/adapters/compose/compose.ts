@@ -24,8 +24,6 @@ export type ComposeRun = {
 
 export type ComposeUp = ComposeRun & {
   readonly removeOrphans?: boolean
-  readonly forceRecreate?: boolean
-  readonly noRecreate?: boolean
   readonly noDeps?: boolean
   /** Create without starting. */
   readonly noStart?: boolean
@@ -99,8 +97,6 @@ function upFlags(options: ComposeUp): string[] {
     ...(options.noStart ? ['--no-start'] : ['--detach']),
     ...['--pull', 'never'],
     ...(options.removeOrphans ? ['--remove-orphans'] : []),
-    ...(options.forceRecreate ? ['--force-recreate'] : []),
-    ...(options.noRecreate ? ['--no-recreate'] : []),
     ...(options.noDeps ? ['--no-deps'] : []),
     ...(options.waitSeconds === undefined ? [] : ['--wait', '--wait-timeout', String(options.waitSeconds)]),
   ]

@@ -32,8 +32,9 @@ const NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/
 const SETTLE_MS = 40
 /** A look at all of them, for what no watch has told of. */
 const SWEEP_MS = 60_000
-/** On file systems that tell nobody what other machines change: NFS, SMB, CIFS, FUSE, 9P, Ceph, AFS. */
-const REMOTE_SWEEP_MS = 5000
+/** The same where changes are not told: without a watch, or on a file system that others write to. */
+const BLIND_SWEEP_MS = 5000
+/** NFS, SMB, CIFS, FUSE, 9P, Ceph, AFS. */
 const REMOTE = [0x6969, 0x517b, 0xfe534d42, 0xff534d42, 0x65735546, 0x01021997, 0x00c36400, 0x5346414f]
 export const MAX_COMPOSE_BYTES = 256 * 1024
 const MAX_FILE_BYTES = 1024 * 1024
@@ -54,6 +55,8 @@ export class DeploymentFolders {
   readonly #warn: (error: unknown) => void
   #sweeping: NodeJS.Timeout | undefined
   #unsubscribe = () => {}
+  /** Not every change is told. */
+  #isBlind = false
   #closed = false
 
   constructor(root: string, files: Files, compose: Compose, warn: (error: unknown) => void) {
@@ -68,8 +71,11 @@ export class DeploymentFolders {
     await mkdir(this.root, { recursive: true })
     this.#unsubscribe = this.#files.onChange(path => this.#stale.add(path.split('/')[0] as string))
     this.#watch('', () => this.#later('', () => this.#scan()))
-    const { type } = await statfs(this.root)
-    this.#sweeping = setInterval(() => void this.#sweep(), REMOTE.includes(type) ? REMOTE_SWEEP_MS : SWEEP_MS).unref()
+    if (REMOTE.includes((await statfs(this.root)).type)) this.#isBlind = true
+    let looks = 0
+    this.#sweeping = setInterval(() => {
+      if (this.#isBlind || ++looks % (SWEEP_MS / BLIND_SWEEP_MS) === 0) void this.#sweep()
+    }, BLIND_SWEEP_MS).unref()
     await this.#scan()
   }
 
@@ -220,7 +226,7 @@ export class DeploymentFolders {
       watcher.on('error', () => this.#forget(name))
       this.#watchers.set(name, watcher)
     } catch (error) {
-      // Without a watch the sweep sees it.
+      this.#isBlind = true
       this.#warn(error)
     }
   }
